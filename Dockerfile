@@ -10,14 +10,14 @@ COPY requirements.lock pyproject.toml README.md LICENSE ./
 # torch first, built for CPU: a plain install would bring CUDA packages of several GB.  For a GPU leave the index out.
 # EXTRAS=[all]: searches, launchers and MLflow's pages too (docker build --build-arg EXTRAS=[all] …).
 ARG EXTRAS=
-RUN pip install --no-cache-dir --index-url https://download.pytorch.org/whl/cpu torch==2.13.0
+# a file of constraints with hashes would ask for a hash of every package
+RUN grep -oE '^[a-z0-9.-]+==[^ ;]+' requirements.lock > /tmp/constraints.txt \
+    && pip install --no-cache-dir -c /tmp/constraints.txt --extra-index-url https://download.pytorch.org/whl/cpu torch==2.13.0
 COPY runner runner
 COPY components components
 COPY conf conf
 COPY hydra_plugins hydra_plugins
-# a file of constraints with hashes would ask for a hash of every package
-RUN grep -oE '^[a-z0-9.-]+==[^ ;]+' requirements.lock > /tmp/constraints.txt \
-    && pip install --no-cache-dir -c /tmp/constraints.txt ".$EXTRAS"
+RUN pip install --no-cache-dir -c /tmp/constraints.txt ".$EXTRAS"
 
 # Nobody's records belong to root.
 RUN useradd --create-home runner && mkdir -p /work/outputs /work/data && chown -R runner /work

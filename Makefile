@@ -1,9 +1,16 @@
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
+# uv if it is installed (UV= to use pip), with the same packages
+UV ?= $(shell command -v uv 2>/dev/null)
+NEW_VENV = $(if $(UV),$(UV) venv --quiet --seed --python $(PYTHON),$(PYTHON) -m venv)
+INSTALL = $(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/python -m pip install)
+# https://download.pytorch.org/whl/cpu: torch without CUDA
+TORCH_INDEX ?=
 export OMP_NUM_THREADS ?= 1
 BUDGET ?= 8h
 SEED ?= 0
+WORKFLOWS := .github/workflows/ci.yml .github/workflows/release.yml docs/ci-example.yml
 
 .PHONY: help setup run test test-times coverage test-slow test-device test-gpu test-engines smoke mutants bench bench-peers lint index results results-all outputs tutorials lock docs pictures format types clean
 
@@ -15,12 +22,12 @@ help: ## list the targets
 .venv/.ready: pyproject.toml requirements.lock
 	@echo 'Setting up .venv: 5 to 15 minutes and 3 GB of disk (more where torch brings CUDA), once.'
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.11")'
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install torch==2.13.0
+	test -x $(BIN)/python || $(NEW_VENV) .venv
+	$(if $(UV),,$(INSTALL) --quiet --upgrade pip)
+	$(INSTALL) torch==2.13.0 $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 	@echo 'Installing the other packages: some minutes.'
-	$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
-	PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	$(INSTALL) --quiet --no-deps --require-hashes -r requirements.lock
+	PYTHONWARNINGS='ignore:Editable installation' $(INSTALL) --quiet --no-deps --no-build-isolation -e .
 	touch .venv/.ready
 
 # Without hashes, because pip would otherwise require a hash of every package.
@@ -66,19 +73,22 @@ bench: setup ## speed as ratios against other packages
 # torchattacks and particles pin older versions although newer ones work, hence --no-deps; GPflux needs a separate
 # environment.
 bench-peers: setup .venv/constraints.txt .venv-peers/.ready ## install the packages that make bench compares with (GPflux in .venv-peers, 2 GB)
-	$(BIN)/python -m pip install --quiet -c .venv/constraints.txt -e '.[bench]'
-	$(BIN)/python -m pip install --quiet -c .venv/constraints.txt --no-deps torchattacks particles
+	$(INSTALL) --quiet -c .venv/constraints.txt -e '.[bench]'
+	$(INSTALL) --quiet -c .venv/constraints.txt --no-deps torchattacks particles
 
 .venv-peers/.ready: scripts/peers/requirements.txt
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet -r scripts/peers/requirements.txt
 	touch .venv-peers/.ready
 
-lint: setup ## ruff (lint and format), type hints, size and wording
+lint: setup ## ruff (lint and format), type hints, size and wording; workflows if zizmor and check-jsonschema are installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m scripts.house
+	! command -v zizmor >/dev/null || zizmor --offline --quiet $(WORKFLOWS)
+	! command -v check-jsonschema >/dev/null || check-jsonschema --quiet --builtin-schema vendor.github-workflows $(WORKFLOWS)
+	! command -v check-jsonschema >/dev/null || check-jsonschema --quiet --builtin-schema vendor.citation-file-format CITATION.cff
 
 index: setup ## update components/index.json, which the command line reads
 	$(BIN)/python -m scripts.index
@@ -97,12 +107,14 @@ tutorials: setup ## run the commands of docs/tutorials, and update their outputs
 	$(BIN)/python -m scripts.outputs --tutorials
 
 lock: setup ## write requirements.lock from this environment, with hashes, after its tests have passed
-	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/python -m uv --version 2>/dev/null || $(INSTALL) --quiet uv
 	$(BIN)/python -m scripts.lock
 
 docs: setup .venv/constraints.txt ## build the documents as an offline site in build/site; dead links are errors
-	$(BIN)/python -c 'import material, mkdocs_gen_files, mkdocs_literate_nav, mkdocstrings, mathjax' 2>/dev/null || $(BIN)/python -m pip install --quiet -c .venv/constraints.txt -e '.[docs]'
-	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true $(BIN)/python -m mkdocs build --strict
+	$(BIN)/python -c 'import zensical, mkdocstrings, mathjax' 2>/dev/null || $(INSTALL) --quiet -c .venv/constraints.txt -e '.[docs]'
+	$(BIN)/python -m scripts.site.pages build/pages
+	$(BIN)/python -m zensical build --strict --clean
+	rm build/site/404.html # its links need the address of the server
 	@echo 'written  build/site/index.html: open it in a browser'
 
 pictures: setup ## pictures of documents: a terminal (rich), a report (if Chromium is installed)
@@ -113,5 +125,5 @@ format: setup ## format the code and apply the fixes of ruff
 	$(BIN)/ruff format .
 
 clean: ## remove caches; the records in outputs/ stay
-	rm -rf .pytest_cache .ruff_cache .mypy_cache build *.egg-info
+	rm -rf .pytest_cache .ruff_cache .mypy_cache .cache build dist *.egg-info
 	find . -name __pycache__ -not -path './.venv/*' -not -path './.venv-peers/*' -exec rm -rf {} +

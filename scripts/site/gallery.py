@@ -25,7 +25,7 @@ def read_captions() -> dict[str, str]:
 
 def _family(experiment: str) -> str:
     """Family of the inference method of an experiment."""
-    chosen = next((name for role, name in about(experiment)[1] if role == "inference"), "")
+    chosen = next((name for role, name in sorted(about(experiment)[1]) if role == "inference"), "")
     for folder, entries in families("inference").items():
         if any(entry.name == chosen for entry in entries):
             return family_title(folder)

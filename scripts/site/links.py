@@ -7,11 +7,12 @@ linked folders become lists of their files.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
@@ -29,6 +30,8 @@ GENERATED = {  # sources of pages of the site that are not in the repository
     "runner/study/definition.py": "study_keys.md",
 }
 HTML_LINK = re.compile(r'\b(src|href)="([^"]+)"')
+# code, which is not changed, or a link of Markdown or HTML: its beginning and its target
+CODE_OR_LINK = re.compile(r'(`+).+?\1|(\]\(|\b(?:src|href)=")([^)"\s]+)')
 # matches most of the text
 ROW_WITHOUT_LINKS = re.compile(r"^\|(?!.*(?:\]\(|href=|src=)).*$", re.MULTILINE)
 EXTERNAL = re.compile(r"[a-zA-Z][a-zA-Z+.-]*:|//")
@@ -111,3 +114,38 @@ def linked_paths() -> set[Path]:
     folders = (path for path in paths if (to_site_path(path) or "").endswith("/index.md"))
     listed = {child for folder in folders for child in folder.iterdir()}
     return {path for path in paths | listed if path.exists() and path.is_relative_to(ROOT)}
+
+
+def relink(target: str, source: Path, site_path: str) -> str:
+    """Link on the site; unchanged if its file does not exist."""
+    path, mark, anchor = target.partition("#")
+    if EXTERNAL.match(target) or not path:
+        return target
+    linked = to_site_path((source.parent / unquote(path)).resolve())
+    if linked is None:
+        return target
+    return os.path.relpath(linked, PurePosixPath(site_path).parent) + mark + anchor
+
+
+def replace_links(source: Path, replace: Callable[[str], str]) -> str:
+    """Text of a page with each target of a link or picture replaced, except in code."""
+    code = [token.map for token in _tokens(source) if token.type in ("fence", "code_block")]
+    code_lines = {line for first, end in filter(None, code) for line in range(first, end)}
+
+    def replace_match(match: re.Match[str]) -> str:
+        if match[1]:
+            return match[0]
+        return match[2] + replace(match[3])
+
+    lines = source.read_text(encoding="utf-8").split("\n")
+    for i, line in enumerate(lines):
+        if i not in code_lines:
+            lines[i] = CODE_OR_LINK.sub(replace_match, line)
+    return "\n".join(lines)
+
+
+def relink_page(source: Path) -> str:
+    """Text of a page with links between pages of the site, and with Markdown in ``<details>``."""
+    site_path = str(to_site_path(source))
+    text = replace_links(source, lambda target: relink(target, source, site_path))
+    return re.sub(r"^<details>", '<details markdown="1">', text, flags=re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Menu of the site (``SUMMARY.md``, read by literate-nav), from the existing files."""
+"""Menu of the site (``SUMMARY.md``) from the existing files."""
 
 from __future__ import annotations
 

@@ -1,12 +1,17 @@
-"""Script of the plug-in gen-files for pages and files of the site outside ``docs/``."""
+"""``python -m scripts.site.pages FOLDER``: write all pages and files of the site as Markdown.
+
+The folder gets a copy of ``docs/``, pages outside it and generated pages.  Links between files of the
+repository become links between pages of the site.  ``make docs`` converts the folder to HTML.
+"""
 
 from __future__ import annotations
 
+import shutil
+import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
-import mkdocs_gen_files
 
 import runner
 from runner.arena.publish import publish
@@ -15,10 +20,12 @@ from runner.disk import conf_folders
 from scripts import contracts_page, study_keys_page
 from scripts.site.components import component_pages
 from scripts.site.gallery import gallery_page
-from scripts.site.links import PAGES, ROOT, linked_paths, to_site_path
+from scripts.site.links import DOCS, ROOT, linked_paths, relink_page, sources, to_site_path
 from scripts.site.navigation import write_menu
 
 CONTRACTS = ROOT / "components" / "contracts"
+NOT_COPIED = ("*.md", "*.md.in", "printed_reasons.yaml")
+HIDE_SIDEBARS = "---\nhide: [navigation, toc]\n---\n"
 PUBLIC_MODULES = ("components.registry", "components.errors")
 
 
@@ -47,63 +54,70 @@ def python_pages() -> dict[str, tuple[str, str]]:
     return pages
 
 
-def write_text(path: str, text: str) -> None:
-    """Add a page or a text file to the site."""
-    with mkdocs_gen_files.open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-
-
-def copy_linked_files() -> None:
-    """Add linked files outside ``docs/``, and a list for each linked folder."""
+def list_linked_files() -> Iterator[tuple[str, str]]:
+    """Paths and texts of linked files outside ``docs/``, and a list for each linked folder."""
     for path in sorted(linked_paths()):
         target = to_site_path(path)
         if target is None or not target.startswith("files/"):
             continue
         if path.is_file():
-            write_text(target, path.read_text(encoding="utf-8"))
+            yield target, path.read_text(encoding="utf-8")
             continue
         depth = "../" * target.count("/")
         files = [child for child in sorted(path.iterdir()) if child.is_file()]
         lines = [f"- [{child.name}]({depth}{to_site_path(child)})" for child in files]
-        write_text(target, "\n".join([f"# {path.name}", "", *lines, ""]))
+        yield target, "\n".join([f"# {path.name}", "", *lines, ""])
 
 
-def write_arena() -> None:
-    """Add the pages of the arena's suites, from kept scores, and their index."""
+def publish_arena() -> Iterator[tuple[str, str]]:
+    """Paths and texts of the pages of the arena's suites, from kept scores, and of their index."""
     suites = [load_suite(name) for name in conf_folders.names(GROUP)]
     with TemporaryDirectory() as folder:
         index = publish(suites, Path(folder), Path(folder))
         for path in set(index.parent.glob("*.html")) - {index}:
-            write_text(f"arena/{path.name}", path.read_text(encoding="utf-8"))
+            yield f"arena/{path.name}", path.read_text(encoding="utf-8")
         content = index.read_text(encoding="utf-8").partition("<main>")[2].partition("</main>")[0]
-        write_text("arena/index.md", content)
+        yield "arena/index.md", content
 
 
-def copy_mathjax() -> None:
-    """Add MathJax as a single self-contained file."""
+def read_mathjax() -> str:
+    """MathJax as a single self-contained file."""
     spec = find_spec("mathjax")
     assert spec is not None
     assert spec.origin is not None
     source = Path(spec.origin).parent / "static" / "mathjax" / "es5" / "tex-svg-full.js"
-    write_text("assets/vendor/mathjax.js", source.read_text(encoding="utf-8"))
+    return source.read_text(encoding="utf-8")
 
 
-def main() -> None:
-    """Add all pages and files."""
-    for name, target in PAGES.items():
-        write_text(target, (ROOT / name).read_text(encoding="utf-8"))
+def generate_files() -> Iterator[tuple[str, str]]:
+    """Paths and texts of all pages and generated files."""
+    for source in sources():
+        path = str(to_site_path(source))
+        text = relink_page(source)
+        yield path, HIDE_SIDEBARS + text if path == "index.md" else text
     reference = python_pages()
     for path, (_, text) in reference.items():
-        write_text(path, text)
-    for path, text in component_pages().items():
-        write_text(path, text)
-    write_text("gallery.md", gallery_page())
-    write_text("contracts.md", contracts_page.page())
-    write_text("study_keys.md", study_keys_page.page())
-    write_arena()
-    copy_linked_files()
-    copy_mathjax()
-    write_text("SUMMARY.md", write_menu((title, path) for path, (title, _) in reference.items()))
+        yield path, text
+    yield from component_pages().items()
+    yield "gallery.md", HIDE_SIDEBARS + gallery_page()
+    yield "contracts.md", contracts_page.page()
+    yield "study_keys.md", study_keys_page.page()
+    yield from publish_arena()
+    yield from list_linked_files()
+    yield "assets/vendor/mathjax.js", read_mathjax()
+    yield "SUMMARY.md", write_menu((title, path) for path, (title, _) in reference.items())
 
 
-main()
+def main(argv: list[str]) -> None:
+    """Write the pages and files into an empty folder."""
+    folder = Path(argv[0])
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(DOCS, folder, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    for path, text in generate_files():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

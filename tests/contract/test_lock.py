@@ -47,7 +47,8 @@ def test_lock_has_every_requirement():
 
 
 def test_setup_installs_the_lock():
-    installs = re.findall(r"pip install (.*)", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    installs = re.findall(r"^\t.*(?:pip install|\$\(INSTALL\)) (.*)", makefile, re.MULTILINE)
     pinned = (
         "--require-hashes -r requirements.lock",
         "-c .venv/constraints.txt",
