@@ -29,7 +29,7 @@ ERROR = TOY["tables"][0]
 
 
 # ---- suites
-def test_problems_stand_for_overrides():
+def test_problems_add_overrides():
     suite = toy()
     runs = list(plan(suite.to_study(suite.rows[:1]), ["steps=3"]))
     assert [run.name for run in runs] == ["SGLD problem=normal", "SGLD problem=mixture"]
@@ -37,7 +37,7 @@ def test_problems_stand_for_overrides():
     assert runs[0].overrides == ["replicates=2", *TOY["overrides"], *words]
 
 
-def test_a_suite_of_the_users_own_is_read(toy_suite):
+def test_user_suite_is_read(toy_suite):
     assert load_suite("toy") == toy()
     with pytest.raises(ConfigError, match="arena tiy: no such suite, did you mean toy"):
         load_suite("tiy")
@@ -46,7 +46,7 @@ def test_a_suite_of_the_users_own_is_read(toy_suite):
         load_suite("toy")
 
 
-def test_an_extended_suite_has_the_problems_and_scores_of_both(toy_suite):
+def test_extended_suite_has_all_problems_and_scores(toy_suite):
     lines = [make_line("SGLD", "normal", 0.1), make_line("other", "normal", None)]
     write_kept(to_frame(lines), toy_suite.with_name("toy.csv.gz"))
     more = {"name": "more", "extends": "toy", "problems": {"wide": ["dataset=gaussian"]}}
@@ -75,25 +75,25 @@ def test_an_extended_suite_has_the_problems_and_scores_of_both(toy_suite):
         ({"budgets": {"small": {"gradients": 0}}}, "greater than 0"),
     ],
 )
-def test_mistakes_of_a_suite_are_named(changes, message):
+def test_invalid_suites_are_named(changes, message):
     with pytest.raises(ValueError, match=message):
         toy(**changes)
 
 
-def test_a_score_without_a_better_side_is_shown_and_ranks_nothing():
+def test_score_without_direction_is_shown_but_not_ranked():
     suite = toy(tables=[ERROR, ERROR | {"name": "middle", "metric": "coverage90"}])
     assert [table.name for table in suite.ranked] == [ERROR["name"]]
     assert "coverage90" in suite.metrics
 
 
-def test_budgets_by_name():
+def test_budgets_are_parsed_by_name():
     assert (toy().budget(None), toy(budgets={}).budget(None)) == ("small", "")
     with pytest.raises(ConfigError, match="--budget huge: no such budget; there are: small"):
         toy().budget("huge")
 
 
 # ---- lengths
-def test_steps_keep_every_limit():
+def test_steps_satisfy_every_limit():
     costs = {"gradients": (420.0, 820.0), "densities": (220.0, 320.0)}  # 20 and 5 a step
     for limits, steps in (
         ({"gradients": 2000, "densities": 9000}, 40 + 59),
@@ -106,10 +106,13 @@ def test_steps_keep_every_limit():
 @pytest.mark.parametrize(
     ("first", "reached", "warm_up"),
     # the budget ends at 40 steps; a step costs a hundredth of the share, or a thousandth
-    [(1000, lambda n: (min(40, n + 2), 1.0), 36), (50, lambda n: (n + 2, n / 100), 50),
-     (50, lambda n: (n + 2, n / 1000), 1000)],
-)  # fmt: skip
-def test_warm_up_is_rehearsed_until_it_takes_its_share(first, reached, warm_up, monkeypatch):
+    [
+        (1000, lambda n: (min(40, n + 2), 1.0), 36),
+        (50, lambda n: (n + 2, n / 100), 50),
+        (50, lambda n: (n + 2, n / 1000), 1000),
+    ],
+)
+def test_warm_up_is_probed_until_it_takes_its_share(first, reached, warm_up, monkeypatch):
     monkeypatch.setattr(lengths, "rehearse_warm_up", lambda words, limits, n: reached(n))
     length = lengths.RunLength(toy(), {"gradients": 100.0}, [], {}, set())
     assert length.fit_warm_up(first) == warm_up
@@ -122,7 +125,7 @@ def find_words(*row):
     return run.overrides, lengths.find_length(suite, suite.budgets["small"], run.overrides)
 
 
-def test_length_of_a_row_by_its_budget():
+def test_length_of_a_row_follows_its_budget():
     _, words = find_words("inference=sgld", "inference.thinning=2")
     # 20 chains: 20 gradients at the start, and 20 a step
     assert words[:2] == ["steps=19", "eval_every=geometric"]
@@ -131,12 +134,12 @@ def test_length_of_a_row_by_its_budget():
     assert words[-2:] == ["budget.gradients=400", "budget.densities=1200"]
 
 
-def test_start_that_exceeds_the_budget_ends_the_probe():
+def test_start_beyond_the_budget_ends_the_probe():
     _, words = find_words("inference=importance_sampling")
     assert words[0] == f"steps={2 * lengths.PROBES[0]}"
 
 
-def test_a_length_of_the_users_own_stays():
+def test_user_length_is_kept():
     planned, words = find_words("inference=sgld", "steps=50", "inference.burn_in=10")
     assert words == ["budget.gradients=400", "budget.densities=1200"]
     assert "steps" in explicit_keys(planned)
@@ -150,7 +153,7 @@ def test_rows_are_named_by_their_component():
         rows.make_row([], "a/b")
 
 
-def test_lines_outside_the_suite_are_left_out(toy_suite):
+def test_lines_outside_the_suite_are_excluded(toy_suite):
     """Of a problem that it no longer has, of more replicates than it has, and lines kept twice."""
     line = make_line("SGLD", "normal", 0.1)
     others = [line, make_line("SGLD", "old", 0.1), line | {"replicate": 2}, line | {"seed": 7}]
@@ -178,7 +181,7 @@ SHORT = {"checks": {"0": [RHAT | {"short": True}]}}
         ({"refused": "no"}, {}, {}, "not run"),
     ],
 )
-def test_states_of_runs(run, facts, limits, state):
+def test_states_of_runs_are_distinguished(run, facts, limits, state):
     assert find_state(FrozenRun("a", "a", {"problem": "x"}, [], **run), facts, limits) == state
 
 
@@ -226,7 +229,7 @@ def here(toy_suite, tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_row_is_run_and_shown(here, capsys, monkeypatch):
+def test_row_is_run_and_shown(here, capsys, monkeypatch):
     monkeypatch.setattr(command, "run_remaining", run_here)
     monkeypatch.setattr("runner.execution.replicate.Replicate.write", lambda *_: None)
     monkeypatch.setattr(figures, "draw_boards", lambda *_: [])
@@ -250,7 +253,7 @@ def test_a_row_is_run_and_shown(here, capsys, monkeypatch):
     assert (here / "outputs" / "arena" / "toy" / "small.html").is_file()
 
 
-def test_a_problem_without_data_is_left_out(here, monkeypatch, capsys):
+def test_problem_without_data_is_skipped(here, monkeypatch, capsys):
     monkeypatch.setenv("RUNNER_DATA_DIR", str(here / "empty"))
     away = ["dataset=posteriordb", "dataset.posterior=sblri-blr", "dataset.offline=error"]
     suite = Suite(**TOY | {"problems": TOY["problems"] | {"away": [*away, "offline=true"]}})
@@ -271,12 +274,12 @@ def test_a_problem_without_data_is_left_out(here, monkeypatch, capsys):
         pytest.param(["inference=gibbs"], "no run can be composed", marks=pytest.mark.slow),
     ],
 )
-def test_a_row_that_cannot_run_is_refused(here, words, message):
+def test_invalid_row_is_refused(here, words, message):
     with pytest.raises(ConfigError, match=message):
         command.main(["arena", "run", "toy", *words])
 
 
-def test_the_list_of_suites(toy_suite, capsys):
+def test_suites_are_listed(toy_suite, capsys):
     seconds = {"cost/cpu_seconds": 600.0}
     kept = [
         make_line("SGLD", p, 1.0, replicate=r, **seconds) for p in TOY["problems"] for r in (0, 1)
@@ -292,7 +295,7 @@ def test_the_list_of_suites(toy_suite, capsys):
     ]
 
 
-def test_published_pages_open_offline_with_an_address_a_row(toy_suite, tmp_path, monkeypatch):
+def test_published_pages_open_offline_with_an_address_per_row(toy_suite, tmp_path, monkeypatch):
     monkeypatch.setattr(figures, "draw_boards", lambda *_: [])
     with pytest.raises(ConfigError, match="no suite has scores"):
         command.main(["arena", "publish", str(tmp_path / "site"), "toy"])

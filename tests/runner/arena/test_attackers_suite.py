@@ -57,9 +57,7 @@ def freeze(folder, *words):
         (["attacker=fgsm", "attacker.norm=l1"], [None, None], ["fgsm is bounded in l1"] * 2),
     ],
 )
-def test_an_attacker_has_the_norm_of_the_problem_or_is_not_applicable(
-    folder, words, norms, refused
-):
+def test_attacker_has_the_norm_of_the_problem_or_is_excluded(folder, words, norms, refused):
     snapshot = freeze(folder, *words)
     for run, norm, why in zip(snapshot.runs, norms, refused, strict=True):
         assert bool(run.refused) == run.unfit == (why is not None)
@@ -77,7 +75,7 @@ def test_an_attacker_has_the_norm_of_the_problem_or_is_not_applicable(
         (["attacker.eps=[0.0,0.3]"], ["attacker.eps"]),
     ],
 )
-def test_a_pack_with_another_victim_deviates(folder, monkeypatch, words, said):
+def test_pack_with_another_victim_deviates(folder, monkeypatch, words, said):
     monkeypatch.setattr(rows, "refuse_frozen", lambda suite, row: None)
     snapshot = freeze(folder, "attacker=fgsm", *words)
     ending = f": {', '.join(said)}: not what suite attacked has here"
@@ -85,7 +83,7 @@ def test_a_pack_with_another_victim_deviates(folder, monkeypatch, words, said):
     assert list(packed.list_deviations(snapshot)) == expected
 
 
-def test_the_attacker_that_leaves_least_leads():
+def test_strongest_attacker_leads():
     suite = Suite(**SUITE)
     (table,) = suite.tables
     assert suite.direction(table) == "lower" == table.column_direction("flat")
@@ -98,7 +96,7 @@ def test_the_attacker_that_leaves_least_leads():
     assert [s.row for s in standings] == ["strong", "weak"]
 
 
-def test_costs_that_do_not_count_are_left_out(folder):
+def test_costs_that_do_not_count_are_excluded(folder):
     """Of the page and the places, not of the kept scores, which say how long a row takes."""
     suite = load_suite("attacked")
     values = {"robust_accuracy": 0.5, "cost/attack_gradients": 7.0, "cost/cpu_seconds": 3.0}
@@ -111,12 +109,12 @@ def test_costs_that_do_not_count_are_left_out(folder):
     assert time_of_row(suite, kept)
 
 
-def test_norms_are_of_problems():
+def test_norms_belong_to_problems():
     with pytest.raises(ValueError, match="norms: rond is not a problem, did you mean round"):
         Suite(**SUITE | {"norms": {"rond": "l2"}})
 
 
-def test_each_problem_of_the_kept_suite_has_a_norm():
+def test_every_problem_of_the_kept_suite_has_a_norm():
     suite = load_suite("attackers")
     assert suite.norms == {name: name.rpartition("_")[2] for name in suite.problems}
 

@@ -34,7 +34,7 @@ def sample(dataset, keys, method="nuts", steps=60, **options):
     ("method", "options"),
     [("nuts", {"chains": 3, "warmup": 30}), ("importance_sampling", {"proposal": "gaussian"})],
 )
-def test_saved_draws_of_ours_get_the_same_scores(target, method, options, tmp_path):
+def test_saved_draws_get_the_same_scores(target, method, options, tmp_path):
     problem, rng, model, posterior = sample(*target, method, **options)
     (path,) = posterior.artefacts(tmp_path)
     original_scores = problem.score(posterior, rng)
@@ -45,7 +45,7 @@ def test_saved_draws_of_ours_get_the_same_scores(target, method, options, tmp_pa
         assert math.isclose(value, after[name], rel_tol=1e-9, abs_tol=1e-12), name
 
 
-def test_an_array_has_the_parameters_in_their_order(tmp_path):
+def test_array_has_the_parameters_in_their_order(tmp_path):
     problem, rng, model, posterior = sample(*SCALED, chains=3, warmup=30)
     np.save(tmp_path / "draws.npy", posterior.values.numpy())
     draws = read_draws(tmp_path / "draws.npy", model, posterior.start[:1])
@@ -65,7 +65,7 @@ def test_an_array_has_the_parameters_in_their_order(tmp_path):
         (lambda x: np.array("text"), "the shape is"),
     ],
 )
-def test_a_wrong_array_is_refused(change, message, tmp_path):
+def test_invalid_array_is_refused(change, message, tmp_path):
     problem, rng = load("funnel", dim=3)
     model = component("model", "target_density").build(problem, rng)
     path = tmp_path / "draws.npy"
@@ -87,7 +87,7 @@ def test_a_wrong_array_is_refused(change, message, tmp_path):
         ),
     ],
 )
-def test_a_file_with_other_parameters_is_refused(variables, coords, message, tmp_path):
+def test_file_with_other_parameters_is_refused(variables, coords, message, tmp_path):
     from arviz_base import from_dict
 
     problem, rng = load(SCALED[0], **SCALED[1])
@@ -108,7 +108,7 @@ def test_a_file_with_other_parameters_is_refused(variables, coords, message, tmp
         (["normal=draws.npy"], [], r"draws\.npy: .*; use an ArviZ"),
     ],
 )
-def test_wrong_arguments_are_refused(words, costs, message, tmp_path, monkeypatch):
+def test_invalid_arguments_are_refused(words, costs, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises((ConfigError, ConfigMismatchError), match=message):
         make_given_row(toy(), "mine", words, costs)

@@ -29,7 +29,7 @@ def suite(tmp_path, monkeypatch):
     return load_suite("nets")
 
 
-def predicted(folder, means, sds, labels=LABELS):
+def write_predictions(folder, means, sds, labels=LABELS):
     path = folder / "predictions" / "0.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [f"{i},,{y},{m},{s}" for i, (y, m, s) in enumerate(zip(labels, means, sds, strict=True))]
@@ -38,39 +38,40 @@ def predicted(folder, means, sds, labels=LABELS):
 
 
 @pytest.fixture
-def kept(suite, tmp_path, monkeypatch):
+def gold_predictions(suite, tmp_path, monkeypatch):
     """Predictions of a study's gold row, kept next to the suite."""
     cell = {"dataset.set": "yacht"}
     runs = [FrozenRun(f"{row} yacht", row, cell, [], "e", row, "d", {}) for row in ("HMC", "VI")]
     snapshot = Snapshot("quality", suite.to_study(list(suite.rows)), "", "", [], runs, tmp_path)
-    predicted(snapshot.folder(runs[0]), [1.0, 2.0, 3.0], [0.5, 1.0, 2.0])
-    predicted(snapshot.folder(runs[1]), [9.0, 9.0, 9.0], [9.0, 9.0, 9.0])
+    write_predictions(snapshot.folder(runs[0]), [1.0, 2.0, 3.0], [0.5, 1.0, 2.0])
+    write_predictions(snapshot.folder(runs[1]), [9.0, 9.0, 9.0], [9.0, 9.0, 9.0])
     monkeypatch.setattr(Snapshot, "facts", lambda self, run: {"state": "done"})
     assert stored.keep_gold(suite, snapshot) == 1
     return stored.load_gold(suite)
 
 
-def measure(kept, folder, problem="yacht"):
-    return measure_distances(read_predictions(folder, 0), kept[kept["problem"] == problem])
+def measure(stored_rows, folder, problem="yacht"):
+    chosen = stored_rows[stored_rows["problem"] == problem]
+    return measure_distances(read_predictions(folder, 0), chosen)
 
 
-def test_the_distance_is_that_of_gaussians_with_these_moments(kept, tmp_path):
+def test_distance_equals_that_of_gaussians(gold_predictions, tmp_path):
     """√ mean (Δm² + Δs²) / s*², and each part of it, by hand."""
-    folder = predicted(tmp_path / "mine", [1.5, 2.0, 7.0], [0.5, 2.0, 1.0])
-    measured = measure(kept, folder)
+    folder = write_predictions(tmp_path / "mine", [1.5, 2.0, 7.0], [0.5, 2.0, 1.0])
+    measured = measure(gold_predictions, folder)
     assert measured["distance_mean"] == pytest.approx(np.sqrt((1.0 + 0.0 + 4.0) / 3))
     assert measured["distance_sd"] == pytest.approx(np.sqrt((0.0 + 1.0 + 0.25) / 3))
     assert measured["distance"] == pytest.approx(np.sqrt((1.0 + 1.0 + 4.25) / 3))
 
 
-def test_others_labels_problems_and_missing_predictions_have_none(kept, tmp_path):
-    folder = predicted(tmp_path / "mine", [1.0] * 3, [1.0] * 3, labels=[1.0, 2.0, 5.0])
-    fewer = predicted(tmp_path / "fewer", [1.0], [1.0], labels=[1.0])
+def test_mismatched_predictions_have_no_distance(gold_predictions, tmp_path):
+    folder = write_predictions(tmp_path / "mine", [1.0] * 3, [1.0] * 3, labels=[1.0, 2.0, 5.0])
+    fewer = write_predictions(tmp_path / "fewer", [1.0], [1.0], labels=[1.0])
     for place, problem in ((folder, "yacht"), (tmp_path, "yacht"), (fewer, "yacht"), (folder, "x")):
-        assert measure(kept, place, problem) == {}
+        assert measure(gold_predictions, place, problem) == {}
 
 
-def test_a_damaged_file_is_named(suite, kept):
+def test_damaged_file_is_named(suite, gold_predictions):
     path = stored.stored_file(suite.name, stored.ENDING)
     path.write_bytes(gzip.compress(b"problem,label\nyacht,x\n"))
     with pytest.raises(ConfigError, match=r"nets\.gold\.csv\.gz: cannot be read"):

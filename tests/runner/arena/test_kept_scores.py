@@ -28,7 +28,7 @@ LOST = {"bc99a4788a", "86aa7b469f"}
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_rows_without_kept_scores_are_those_listed(name):
+def test_rows_without_kept_scores_are_the_listed_ones(name):
     suite = load_suite(name)
     budget = "medium" if "medium" in suite.budgets else suite.budget(None)
     lines = read_kept_lines(suite)

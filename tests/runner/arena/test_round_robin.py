@@ -52,7 +52,7 @@ def test_pairs_are_means_over_the_replicates_of_an_opponent(lines):
     np.testing.assert_array_equal(scores["dilemma"], expected)
 
 
-def test_figures_of_a_round_robin(lines):
+def test_round_robin_has_its_figures(lines):
     pairs = draw_pairs(round_robin(), lines, list(PLAYED)).figure
     (axes,) = (ax for ax in pairs.axes if ax.images)
     assert [t.get_text() for t in axes.get_xticklabels()] == ROUND["opponents"]
@@ -79,7 +79,7 @@ def test_suites_without_the_keys_have_no_such_figures(lines):
         ({"frontier": {"x": "welfare", "y": "reward"}}, "frontier.x: welfare has no table"),
     ],
 )
-def test_mistakes_of_a_round_robin(changes, message):
+def test_invalid_round_robins_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         round_robin(**changes)
 

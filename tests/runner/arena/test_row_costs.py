@@ -210,7 +210,7 @@ OWN = [row for row in ROWS if "(peer)" not in row.name]
 @pytest.mark.slow  # runs of the small budget
 @pytest.mark.parametrize("problem", ["funnel", "banana"])
 @pytest.mark.parametrize("row", OWN, ids=[row.name for row in OWN])
-def test_a_run_spends_its_budget(row, problem, tmp_path):
+def test_run_spends_its_budget(row, problem, tmp_path):
     suite = load_suite("posteriors")
     limits = suite.budgets["small"]
     words = [*suite.overrides, *suite.problems[problem], *row.overrides, "replicates=1"]

@@ -72,7 +72,7 @@ def test_density_costs_a_third_of_a_gradient():
     assert costs == pytest.approx([6.0, 2.0, 5.0, math.inf])
 
 
-def test_cost_is_the_median_over_replicates_and_missing_ones_are_infinite():
+def test_cost_is_a_median_with_infinite_missing_values():
     lines = [
         line
         for r, unit in enumerate([1.0, 2.0, 30.0])

@@ -77,7 +77,7 @@ def test_ranks_are_over_the_problems_that_apply_to_all():
     assert standings["d"].ranks == {}  # not applicable to more than a third: no place
 
 
-def test_level_rows_share_their_place():
+def test_tied_rows_share_their_place():
     """A copy is not ahead of its original by its name, nor by a mark."""
     copy = [make_line("a copy", p, 1.0, "doubted") for p in PROBLEMS]
     standings = rank(make_lines(b=[1.0] * 6, c=[2.0] * 6) + copy)
@@ -118,7 +118,7 @@ def test_differences_are_tested_over_problems_and_corrected():
     assert (b.p, b.p_holm, b.difference) == pytest.approx((2 / 2**6, 4 / 2**6, 1.0))
 
 
-def test_interval_of_a_median():
+def test_interval_of_a_median_is_exact():
     low, high = median_interval([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
     assert 1 <= low < 4 < high <= 7
     assert math.isnan(median_interval([1.0, 2.0])[0])
@@ -126,7 +126,7 @@ def test_interval_of_a_median():
 
 # ---- the page
 @pytest.mark.slow  # figures
-def test_figures_of_a_page():
+def test_page_has_its_figures():
     lines = make_lines(a=[1, 1, 1, 1, 1, 9], b=[2] * 6, c=[3] * 6)
     suite = toy(problems={p: ["dataset=gaussian"] for p in PROBLEMS}, tables=TOY["tables"][:1])
     drawn = list(figures.draw_boards(suite, to_frame(lines), [(suite.tables[0], rank(lines))]))

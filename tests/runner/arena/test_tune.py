@@ -20,7 +20,7 @@ KEYS = {
 }
 
 
-def test_settings_are_all_combinations_of_the_values():
+def test_settings_are_all_combinations_of_values():
     words = [
         "inference=sgld",
         "inference.step_size=0.1,1",
@@ -41,7 +41,7 @@ def test_settings_are_all_combinations_of_the_values():
         tune.list_settings(["inference=sgld", "inference.chains=2"])
 
 
-def test_problems_of_the_tables_are_not_touched():
+def test_problems_of_the_tables_are_not_used():
     derived = tune.to_validation(toy(**KEYS))
     assert derived.grid == {"problem": ["normal"]}
     assert derived.experiment == "arena.tuning.toy"
@@ -49,7 +49,7 @@ def test_problems_of_the_tables_are_not_touched():
         tune.to_validation(toy(**KEYS | {"validation": {}}))
 
 
-def test_costs_are_summed_over_settings_and_problems_of_a_replicate():
+def test_costs_are_summed_over_settings_and_problems():
     lines = [
         make_line(row, problem, 1.0, replicate=r, cost=10.0 + 2 * r)
         for row in "ab"
@@ -63,7 +63,7 @@ def test_costs_are_summed_over_settings_and_problems_of_a_replicate():
     assert costs == {"gradients": total["gradients"] + 40.0}
 
 
-def test_the_best_setting_is_chosen_and_its_row_states_the_cost(tmp_path, capsys, monkeypatch):
+def test_best_setting_is_chosen_and_its_row_states_the_cost(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(tune, "run_remaining", run_here)
     out = tmp_path / "out"
     where = ["--output-dir", str(out), "--config-dir", str(tmp_path / "conf")]

@@ -77,7 +77,7 @@ def run_verify(pack: Path, monkeypatch, **given) -> int:
         return verify.verify_opened(opened, Namespace(**keys | {"data_dir": "data"} | given))
 
 
-def test_a_pack_as_it_was_written_agrees(pack, monkeypatch, capsys):
+def test_unchanged_pack_agrees(pack, monkeypatch, capsys):
     assert run_verify(pack, monkeypatch) == 0
     output = capsys.readouterr().out
     assert "4 of 4 cells agree (of 4; seed 0)" in output
@@ -102,7 +102,7 @@ IN_TABLE = {TABLE: ("A,error,made-data,0,0,0.16666666666666666", "A,error,made-d
     ],
     ids=["table", "record", "everywhere"],
 )
-def test_one_changed_score_is_found(pack, monkeypatch, capsys, files, said):
+def test_single_changed_score_is_detected(pack, monkeypatch, capsys, files, said):
     change(pack, **files)
     assert run_verify(pack, monkeypatch) == 1
     shown = capsys.readouterr()
@@ -137,7 +137,7 @@ def suite(tmp_path):
         ("inference.chains=3", ""),
     ],
 )
-def test_a_row_may_not_set_frozen_keys(suite, word, group):
+def test_row_cannot_set_frozen_keys(suite, word, group):
     row = make_row(["inference=mala", word], None)
     if not group:
         refuse_frozen(suite, row)
@@ -158,7 +158,7 @@ def test_a_row_may_not_set_frozen_keys(suite, word, group):
         ({"validation": 0.5}, ["validation"]),
     ],
 )
-def test_a_pack_by_other_rules_than_the_suites(suite, tmp_path, change, said):
+def test_pack_with_other_rules_deviates(suite, tmp_path, change, said):
     study = suite.to_study(list(suite.rows))
     budget = {"densities": 4000, "gradients": None}
     config = {"dataset": defaults("dataset", "gaussian"), "replicates": 2, "budget": budget}
@@ -169,7 +169,7 @@ def test_a_pack_by_other_rules_than_the_suites(suite, tmp_path, change, said):
     assert list(packed.list_deviations(snapshot)) == expected
 
 
-def test_what_a_clock_gives_and_missing_scores():
+def test_times_are_ignored_and_missing_scores_reported():
     times = {"milliseconds_per_step": 3.0, "cost/cpu_seconds": 1.0, "variance_seconds/a": 2.0}
     old_scores = {"rmse": [1.0, float("nan")], "lost": 1.0} | times
     after = {"rmse": [1.0 + 1e-9, float("nan")], "new": 2.0} | dict.fromkeys(times, 4.0)
@@ -183,13 +183,13 @@ def test_what_a_clock_gives_and_missing_scores():
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "many"])
-def test_a_count_of_cells_that_is_none(pack, monkeypatch, count):
+def test_invalid_count_of_cells_is_refused(pack, monkeypatch, count):
     with pytest.raises(ConfigError, match="give a number from 1, or all"):
         run_verify(pack, monkeypatch, cells=count)
 
 
 @pytest.mark.slow
-def test_a_plug_in_runs_when_it_is_trusted(tmp_path, monkeypatch, capsys):
+def test_trusted_plugin_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert new.main(["new", "inference", "walk"]) == 0
     row = "+experiment=mog, inference=walk, 'plugins=[walk]', steps=60, inference.chains=4"
@@ -215,7 +215,7 @@ def test_a_plug_in_runs_when_it_is_trusted(tmp_path, monkeypatch, capsys):
     assert "1 of 1 cells agree (of 2" in capsys.readouterr().out
 
 
-def test_a_method_that_is_shown_the_truth_is_refused(tmp_path, monkeypatch):
+def test_method_that_reads_the_truth_is_refused(tmp_path, monkeypatch):
     run = FrozenRun("r", "r", {"problem": "p"}, [], config={"inference": {"name": "pac_bayes"}})
     snapshot = Snapshot("s", STUDY, "", "", [], [run], tmp_path)
     monkeypatch.setattr(rows, "plan", lambda *_: [])

@@ -12,19 +12,19 @@ from runner.terminal.csv_cells import escape_cell, unescape_cell
     ("cell", "written"),
     [("=1+1", "'=1+1"), ("@x", "'@x"), ("-x", "'-x"), ("-1.5", "-1.5"), ("a", "a"), (-2, -2)],
 )
-def test_a_spreadsheet_runs_no_cell(cell, written):
+def test_spreadsheet_executes_no_cell(cell, written):
     assert escape_cell(cell) == written
     assert unescape_cell(written) == cell if isinstance(cell, str) else True
 
 
-def test_markdown_shows_words_as_they_are():
+def test_markdown_shows_words_verbatim():
     assert (
         markdown("a|b <i> *c* [d](e) n_train _f_\nx")
         == r"a\|b \<i\> \*c\* \[d\](e) n_train \_f\_ x"
     )
 
 
-def test_one_bad_label_does_not_cost_a_figure(tmp_path):
+def test_invalid_label_does_not_lose_a_figure(tmp_path):
     figure = Figure()
     figure.text(0.5, 0.5, r"$\frac{1$")
     figure.text(0.5, 0.2, "$x^2$")

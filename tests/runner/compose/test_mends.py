@@ -20,7 +20,7 @@ def refusal(make_job, overrides):
     return str(error.value)
 
 
-def followed(overrides, key, name):
+def follow_suggestion(overrides, key, name):
     """Command with another name in a key, and without the user's keys below it."""
     kept = [word for word in overrides if not re.match(rf"~?{re.escape(key)}([.=]|$)", word)]
     name, _, setting = name.partition(" (")
@@ -28,7 +28,7 @@ def followed(overrides, key, name):
 
 
 @pytest.mark.parametrize("offer", OFFERS["names"], ids=lambda offer: offer["command"])
-def test_names_that_a_refusal_offers_are_taken(make_job, offer):
+def test_suggested_names_are_accepted(make_job, offer):
     overrides = offer["command"].split()
     key = offer["key"]
     message = refusal(make_job, overrides)
@@ -39,11 +39,11 @@ def test_names_that_a_refusal_offers_are_taken(make_job, offer):
     )
     assert refused not in names
     for name in names[:: 1 + len(names) // 4]:
-        make_job(*followed(overrides, key, name))
+        make_job(*follow_suggestion(overrides, key, name))
 
 
 @pytest.mark.parametrize("command", OFFERS["experiments"])
-def test_experiments_are_offered_if_no_single_name_helps(make_job, command):
+def test_experiments_are_suggested_if_no_single_name_helps(make_job, command):
     message = refusal(make_job, command.split())
     experiments = re.split(r"experiments with dataset=\w+: ", message)[1].split(", ")
     assert experiments != [""], message
@@ -51,12 +51,12 @@ def test_experiments_are_offered_if_no_single_name_helps(make_job, command):
         make_job(experiment)
 
 
-def test_an_attacker_that_nothing_can_replace_is_to_be_left_out(make_job):
+def test_irreplaceable_attacker_is_to_be_omitted(make_job):
     message = refusal(make_job, ["+experiment=sarcos_mann2_as_published", "attacker=fgsm"])
     assert message.endswith("; remove the attacker (fgsm) with ~attacker")
 
 
-def test_a_setting_is_offered_only_if_the_rest_takes_it(make_job):
+def test_setting_is_suggested_only_if_the_rest_accepts_it(make_job):
     ridge = ["+experiment=posterior_concentration", "model=linear_regression"]
     assert "set model.noise=1.0" in refusal(make_job, ridge)
     make_job(*ridge, "model.noise=1.0")
@@ -64,19 +64,19 @@ def test_a_setting_is_offered_only_if_the_rest_takes_it(make_job):
     assert "set model.noise" not in attacked
 
 
-def test_a_sampler_without_a_draw_to_keep_is_not_offered(make_job):
+def test_sampler_that_keeps_no_draw_is_not_suggested(make_job):
     message = refusal(make_job, ["dataset=digits", "model=mlp", "inference=kalman", "steps=300"])
     names = LIST.search(message)[1].split(", ")
     assert "map" in names
     assert "hmc" not in names  # warms up for 500 steps
 
 
-def test_a_sampler_with_draws_to_keep_is_offered(make_job):
+def test_sampler_that_keeps_draws_is_suggested(make_job):
     command = ["dataset=digits", "model=mlp", "inference=kalman", "steps=600"]
     assert "hmc" in LIST.search(refusal(make_job, command))[1].split(", ")
 
 
-def test_a_refusal_takes_no_second_longer_than_its_imports(make_job):
+def test_refusal_takes_no_longer_than_its_imports(make_job):
     command = ("+experiment=digits_fgsm", "dataset=lgssm")
     refusal(make_job, command)  # everything is imported
     began = time.process_time()

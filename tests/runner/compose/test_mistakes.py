@@ -65,7 +65,9 @@ def matches(error, message):
 @pytest.mark.parametrize(
     ("table", "argv", "message"), MISTAKES, ids=[shlex.join(argv) for _, argv, _ in MISTAKES]
 )
-def test_one_clear_line(table, argv, message, tmp_path, monkeypatch, command_line, request):
+def test_error_is_one_clear_line(
+    table, argv, message, tmp_path, monkeypatch, command_line, request
+):
     """Runs in this process, so that torch is imported once."""
     if table == "own_files":
         request.getfixturevalue("own_files")
@@ -83,15 +85,15 @@ def test_one_clear_line(table, argv, message, tmp_path, monkeypatch, command_lin
     assert matches(rest if has_hidden else error, message), error
 
 
-def test_the_table_is_long():
+def test_table_of_errors_is_long():
     assert len(MISTAKES) >= 400
 
 
-def test_the_version_is_the_runners_own(command_line):
+def test_version_is_that_of_the_runner(command_line):
     assert command_line("--version") == (0, f"runner {version('bayes-runner')}\n", "")
 
 
-def test_a_target_without_a_gradient(make_job, monkeypatch):
+def test_target_without_a_gradient_is_refused(make_job, monkeypatch):
     job = make_job(MOG, "smoke=true")
     load = type(job.dataset).load
 
@@ -106,18 +108,27 @@ def test_a_target_without_a_gradient(make_job, monkeypatch):
 
 
 @pytest.mark.parametrize(("steps", "said"), [(539, "each chain would keep 3 draws"), (540, "")])
-def test_few_draws_are_said_before_the_run(make_job, steps, said):
+def test_too_few_draws_are_reported_before_the_run(make_job, steps, said):
     notes = make_job(MOG, f"steps={steps}").notes
     assert [said in note for note in notes] == ([True] if said else [])
 
 
-@pytest.mark.parametrize("error", [
-    MemoryError("Unable to allocate 7.45 GiB for an array with shape (1000000000,) and data type float64"),
-    RuntimeError("[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: you tried to allocate "
-                 "8000000000 bytes. Error code 12 (Cannot allocate memory)"),
-    RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 8 GiB"),
-])  # fmt: skip
-def test_memory_that_runs_out(make_job, monkeypatch, error):
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(
+            "Unable to allocate 7.45 GiB for an array with shape (1000000000,) and data type float64"
+        ),
+        RuntimeError(
+            "[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: you tried to allocate "
+            "8000000000 bytes. Error code 12 (Cannot allocate memory)"
+        ),
+        RuntimeError(
+            "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 8 GiB"
+        ),
+    ],
+)
+def test_insufficient_memory_is_reported(make_job, monkeypatch, error):
     job = make_job(MOG, "smoke=true")
 
     def init(*_):
@@ -135,14 +146,14 @@ def test_memory_that_runs_out(make_job, monkeypatch, error):
     assert facts["error"].startswith("out of memory")
 
 
-def test_device_without_gpu(make_job):
+def test_missing_gpu_is_reported(make_job):
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
     with pytest.raises(ConfigError, match="device=cuda: no GPU found; use device=cpu"):
         make_job(MOG, "device=cuda")
 
 
-def test_an_error_is_called_by_its_own_name(tmp_path):
+def test_error_keeps_its_name(tmp_path):
     folder = tmp_path / "outputs" / "run"
     missing = disk_failure(
         FileNotFoundError(2, "No such file or directory", "/elsewhere/references.bib"), folder

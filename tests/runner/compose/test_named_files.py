@@ -27,7 +27,7 @@ def weights(tmp_path):
     return file
 
 
-def test_another_file_of_the_same_name_is_another_run(weights, tmp_path):
+def test_changed_file_of_equal_name_is_another_run(weights, tmp_path):
     asked = [*VICTIM, f"model.path={weights}", "model.network={name: mlp, widths: []}"]
     first, same = (made_job(tmp_path, *asked) for _ in range(2))
     assert first.config["model"]["sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()
@@ -46,9 +46,16 @@ def test_another_file_of_the_same_name_is_another_run(weights, tmp_path):
     )
 
 
-def test_so_it_is_of_a_surrogate_inside_an_attacker(weights, tmp_path):
-    asked = ["dataset=digits", "model=mlp", "inference=map", "steps=1", "attacker=transfer", "attacker.inference=fixed",
-             f"attacker.surrogate={{name: state_dict, path: {weights}, network: {{name: mlp, widths: []}}}}"]  # fmt: skip
+def test_changed_file_of_a_surrogate_is_another_run(weights, tmp_path):
+    asked = [
+        "dataset=digits",
+        "model=mlp",
+        "inference=map",
+        "steps=1",
+        "attacker=transfer",
+        "attacker.inference=fixed",
+        f"attacker.surrogate={{name: state_dict, path: {weights}, network: {{name: mlp, widths: []}}}}",
+    ]
     job = made_job(tmp_path, *asked)
     assert (
         job.config["attacker"]["surrogate"]["sha256"]
@@ -56,13 +63,13 @@ def test_so_it_is_of_a_surrogate_inside_an_attacker(weights, tmp_path):
     )
 
 
-def test_a_changed_table_of_ones_own_is_not_done_already(tmp_path):
+def test_changed_user_table_is_not_a_finished_run(tmp_path):
     assert data_state("csv", tmp_path, True) is None
     assert data_state("csv_series", tmp_path, True) is None
     assert data_state("digits", tmp_path, True) == ""
 
 
-def test_a_file_that_does_not_fit_is_a_mistake_and_no_traceback(weights, tmp_path):
+def test_mismatched_file_causes_no_traceback(weights, tmp_path):
     job = made_job(tmp_path, *VICTIM, f"model.path={weights}")
     rng = Streams(0)
     with pytest.raises(

@@ -11,12 +11,12 @@ from runner.study.definition import load_study
 
 
 @pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/x", "", ".", "..", "a\nb"])
-def test_a_name_stays_in_its_folder(tmp_path, name):
+def test_names_stay_in_their_folder(tmp_path, name):
     with pytest.raises(ConfigError, match="leads out of its folder"):
         inside(tmp_path, name, "study")
 
 
-def test_a_link_that_leads_out_is_not_followed(tmp_path):
+def test_links_to_other_folders_are_not_followed(tmp_path):
     (tmp_path / "record").mkdir()
     (tmp_path / "secret").write_text("")
     (tmp_path / "record" / "posterior.nc").symlink_to(tmp_path / "secret")
@@ -25,7 +25,7 @@ def test_a_link_that_leads_out_is_not_followed(tmp_path):
         real_file(tmp_path / "record", "posterior.nc", "artefacts")
 
 
-def test_no_snapshot_names_a_folder_elsewhere(tmp_path):
+def test_snapshot_names_no_folder_elsewhere(tmp_path):
     study = load_study("moe_mog_table")
     frozen = snapshot.Snapshot("mine", study, "now", "", [], [], tmp_path)
     for facts in (
@@ -37,7 +37,7 @@ def test_no_snapshot_names_a_folder_elsewhere(tmp_path):
             frozen.folder(run)
 
 
-def test_a_record_with_a_link_to_elsewhere_is_not_written_to(make_job, tmp_path):
+def test_linked_record_is_not_written_to(make_job, tmp_path):
     job = make_job("+experiment=friend_or_foe", "smoke=true")
     (job.folder / "figures").mkdir(parents=True)
     (tmp_path / "victim").write_text("mine")
@@ -48,7 +48,7 @@ def test_a_record_with_a_link_to_elsewhere_is_not_written_to(make_job, tmp_path)
     assert not (job.folder / "run.json").exists()
 
 
-def test_a_link_among_the_figures_of_a_record_is_not_in_a_report(tmp_path):
+def test_linked_figures_are_not_in_a_report(tmp_path):
     record = tmp_path / "record"
     (record / "figures").mkdir(parents=True)
     (record / "figures" / "own.png").write_bytes(b"own")

@@ -13,7 +13,7 @@ from runner.sweep.objectives import DIRECTIONS, Objective, several, single, valu
 TWO = [{"metric": "accuracy", "direction": "maximize"}, {"metric": "nlpp", "direction": "minimize"}]
 
 
-def test_several_are_listed_with_their_directions():
+def test_several_objectives_are_listed_with_their_directions():
     assert several(TWO, None) == [Objective("accuracy", "maximize"), Objective("nlpp", "minimize")]
     assert several([{"metric": objective["metric"]} for objective in TWO], None) == several(
         TWO, None
@@ -21,7 +21,7 @@ def test_several_are_listed_with_their_directions():
     assert several(None, "accuracy") == []
 
 
-def test_a_job_hands_back_means_over_replicates(monkeypatch):
+def test_job_returns_means_over_replicates(monkeypatch):
     result = {"nlpp": [1.0, 2.0], "accuracy": [0.5, 0.75]}
     monkeypatch.delenv(OBJECTIVES_VARIABLE, raising=False)
     assert values(result, None) == 1.5
@@ -44,7 +44,7 @@ LOWER = "attack_success/eps=0.3 nlpp/a one_ahead/mape"
 
 
 @pytest.mark.parametrize("score", [*HIGHER.split(), *LOWER.split()])
-def test_the_direction_of_a_score_follows_from_its_name(score):
+def test_direction_follows_from_the_name_of_the_score(score):
     direction, other = DIRECTIONS if score in LOWER.split() else reversed(DIRECTIONS)
     assert single(score, None) == Objective(score, direction)
     assert single(score, None).contradiction is None
@@ -52,32 +52,50 @@ def test_the_direction_of_a_score_follows_from_its_name(score):
     assert "but the search is set to" in single(score, other).contradiction
 
 
-def composed(*words: str) -> SearchProperties:
+def list_objectives(*words: str) -> SearchProperties:
     return search_facts(compose_in_full(list(words)))
 
 
 @pytest.mark.parametrize(
     ("words", "objective", "line"),
     [
-        (["+experiment=digits_fgsm"], "accuracy",
-         "accuracy: maximize (default for supervised problems; set objective= to change it); scored on the TEST rows, which a "
-         "search should not use; set validation=0.2 to use held-out training rows instead"),
-        (["+experiment=digits_fgsm", "validation=0.25"], "accuracy", "; scored on 0.25 of the training rows, held out"),
+        (
+            ["+experiment=digits_fgsm"],
+            "accuracy",
+            "TEST rows, which a search should not use; set validation=0.2 to use held-out training rows",
+        ),
+        (
+            ["+experiment=digits_fgsm", "validation=0.25"],
+            "accuracy",
+            "; scored on 0.25 of the training rows, held out",
+        ),
         (["+experiment=multitask_toy"], "nlpp", "nlpp: minimize"),
-        (["+experiment=friend_or_foe"], "reward", "reward: maximize (default for game problems; set objective= to change it)"),
-        (["+experiment=mog"], "ksd", "ksd: minimize (default for density problems; set objective= to change it)"),
-        (["+experiment=wiener_velocity"], "nmse", "nmse: minimize (default for sequence problems; "),
+        (
+            ["+experiment=friend_or_foe"],
+            "reward",
+            "reward: maximize (default for game problems; set objective= to change it)",
+        ),
+        (
+            ["+experiment=mog"],
+            "ksd",
+            "ksd: minimize (default for density problems; set objective= to change it)",
+        ),
+        (
+            ["+experiment=wiener_velocity"],
+            "nmse",
+            "nmse: minimize (default for sequence problems; ",
+        ),
         (["+experiment=structural_co2"], "log_score", "scored on the held-out test times"),
     ],
-)  # fmt: skip
-def test_the_first_line_says_what_is_searched_and_on_which_rows(words, objective, line):
-    goal = composed(*words)
+)
+def test_first_line_describes_objective_and_rows(words, objective, line):
+    goal = list_objectives(*words)
     assert goal.default_objective == objective
     assert line in describe_objectives([single(objective, None)], True, goal)[0]
 
 
-def test_a_score_that_no_run_has_is_refused_before_the_first_trial():
-    goal = composed("+experiment=digits_fgsm")
+def test_unknown_score_is_refused_before_the_first_trial():
+    goal = list_objectives("+experiment=digits_fgsm")
     goal.check([single("robust_accuracy/eps=0.1", None)])
     with pytest.raises(ConfigError, match="objective=reward: not a score of supervised problems"):
         goal.check([single("reward", None)])

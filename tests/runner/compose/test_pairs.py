@@ -48,7 +48,7 @@ BARE = Bare(name="bare")
 TOY = component("dataset", "multitask_toy")
 
 
-def test_a_bound_alone_is_enough_for_dsvi_unless_keys_ask_for_more():
+def test_bound_suffices_for_dsvi_unless_keys_require_more():
     dsvi = component("inference", "dsvi", noise_warmup=0, natural_layers="none")
     check_pairs(TOY, BARE, dsvi, None)
     problem = real()
@@ -69,7 +69,7 @@ def test_a_bound_alone_is_enough_for_dsvi_unless_keys_ask_for_more():
         )
 
 
-def test_a_bound_alone_is_enough_for_lbfgs_unless_it_restarts():
+def test_bound_suffices_for_lbfgs_without_restarts():
     check_pairs(TOY, BARE, component("inference", "lbfgs", restarts=1), None)
     with pytest.raises(
         ConfigError, match=r"^inference.restarts=3 requires hyperparameters, which model=bare lacks"
@@ -94,7 +94,7 @@ def test_components_that_fit_are_accepted(make_job, words):
     make_job(*words.split())
 
 
-def test_what_configurations_bring_are_capabilities_that_the_others_lack():
+def test_conditional_capabilities_are_not_unconditional():
     for name in registry.names("model"):
         cls = registry.get("model", name)
         assert cls.offers_where.keys() <= CAPABILITIES, name
@@ -108,7 +108,7 @@ class Corrupts(Contamination):
         return 2 * observations
 
 
-def test_an_oracle_needs_an_attacker_whose_law_is_known():
+def test_oracle_requires_an_attacker_of_known_law():
     filtered = (
         component("dataset", "wiener_velocity"),
         component("model", "contaminated_ssm"),

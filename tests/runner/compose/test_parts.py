@@ -19,7 +19,7 @@ def job(*overrides):
     return prepare(compose([*WORST, *overrides]))
 
 
-def test_names_become_full_mappings_with_what_the_whole_shares():
+def test_names_become_full_mappings_with_inherited_keys():
     made = job(
         "attacker.members=[fgsm,{name: pgd, steps: 7},transfer]",
         "attacker.eps=[0.0,0.2]",
@@ -48,7 +48,7 @@ def test_norm_reaches_members_that_have_one():
     assert [m.measure() for m in made.attacker.members] == ["l2", "l2"]
 
 
-def test_a_record_is_read_back_as_the_same_run():
+def test_record_is_read_back_as_the_same_run():
     made = job("attacker.members=[pgd,transfer]")
     again = prepare(Composed(OmegaConf.create(made.config), made.settings.experiment))
     assert again.config == made.config
@@ -57,19 +57,19 @@ def test_a_record_is_read_back_as_the_same_run():
     assert job("attacker.members=[pgd,{name: transfer, share: 0.1}]").signature != made.signature
 
 
-def test_integers_may_be_written_as_1e3():
+def test_integers_can_be_written_as_1e3():
     plain = job("steps=2000", "attacker.members=[{name: pgd, steps: 10}]")
     short = job("steps=2e3", "attacker.members=[{name: pgd, steps: 1e1}]")
     assert short.config == plain.config
     assert short.signature == plain.signature
 
 
-def test_references_of_all_parts():
+def test_references_include_all_parts():
     text = references(job("attacker.members=[pgd]"))
     assert "madry" in text
 
 
-def test_a_defence_may_have_an_attacker_of_its_own():
+def test_defence_can_have_its_own_attacker():
     made = prepare(
         compose(
             [
@@ -97,14 +97,14 @@ def test_a_defence_may_have_an_attacker_of_its_own():
         ],
     ],
 )
-def test_keys_of_a_part_that_is_named_on_the_command_line(overrides):
+def test_keys_of_a_part_chosen_on_the_command_line(overrides):
     base = ["+experiment=digits_fgsm", "inference=adversarial_training", "tracking=false"]
     plain = prepare(compose([*base, "inference.training_attacker=pgd"])).inference.training_attacker
     made = prepare(compose([*base, *overrides])).inference.training_attacker
     assert made == plain.model_copy(update={"steps": 7})
 
 
-def test_keys_of_a_part_of_a_part_and_of_one_in_a_list():
+def test_keys_of_nested_and_listed_parts():
     made = job(
         "attacker.members.0.criterion=margin",
         "attacker.members=[fgsm,{name: pgd},transfer]",
@@ -120,7 +120,7 @@ def test_keys_of_a_part_of_a_part_and_of_one_in_a_list():
     assert full["members"][2]["attack"]["eps"] == full["members"][0]["eps"] == full["eps"]
 
 
-def test_keys_of_a_part_that_the_component_chose_itself():
+def test_keys_of_a_part_chosen_by_its_component():
     made = prepare(
         compose(
             [
@@ -136,11 +136,24 @@ def test_keys_of_a_part_that_the_component_chose_itself():
 
 
 @pytest.mark.slow  # 13 s
-def test_a_sweep_over_parts_and_their_keys(tmp_path):
+def test_sweep_covers_parts_and_their_keys(tmp_path):
     """Jobs of a sweep are composed individually by Hydra's launcher."""
-    command = [sys.executable, "-m", "runner.commands.cli", "-m", "+experiment=digits_fgsm", "smoke=true", "attacker=transfer",
-               "attacker.attack=pgd,bim", "attacker.attack.steps=2,3", "tracking=false", "dataset.n_train=60",
-               "dataset.n_test=10", "steps=2", f"output_dir={tmp_path}"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "runner.commands.cli",
+        "-m",
+        "+experiment=digits_fgsm",
+        "smoke=true",
+        "attacker=transfer",
+        "attacker.attack=pgd,bim",
+        "attacker.attack.steps=2,3",
+        "tracking=false",
+        "dataset.n_train=60",
+        "dataset.n_test=10",
+        "steps=2",
+        f"output_dir={tmp_path}",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     attacks = [OmegaConf.load(path).attacker.attack for path in tmp_path.glob("*/*/config.yaml")]

@@ -41,7 +41,7 @@ def check(n, seed, folder):
 
 
 @pytest.mark.slow  # 40 s
-def test_a_few_compositions(tmp_path):
+def test_few_compositions_have_no_internal_error(tmp_path):
     broken, _, refused = check(8, SEED, tmp_path)
     assert not broken
     assert not refused
@@ -49,19 +49,19 @@ def test_a_few_compositions(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", range(20))
-def test_a_thousand_compositions(batch, tmp_path):
+def test_thousand_compositions_have_no_internal_error(batch, tmp_path):
     broken, offers, refused = check(50, SEED + 1 + batch, tmp_path)
     assert not broken
     assert len(refused) <= 1 + (1 - WORKS) * offers, refused  # of 20 batches together one in twenty
 
 
-def test_the_same_seed_makes_the_same_commands():
+def test_equal_seeds_make_equal_commands():
     first = random.Random(5)
     second = random.Random(5)
     assert [composition(first) for _ in range(5)] == [composition(second) for _ in range(5)]
 
 
-def test_what_a_refusal_offers_is_read_from_its_words():
+def test_suggestions_are_read_from_the_message():
     message = (
         "inference=dsvi requires elbo, which model=mlp lacks as configured; set model.posterior=sparse; compatible "
         "inference methods: map, sgld"

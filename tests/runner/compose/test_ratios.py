@@ -3,7 +3,7 @@
 DIGITS = ["dataset=digits", "model=mlp", "inference=map", "steps=5", "attacker=pgd"]
 
 
-def test_a_ratio_is_the_number_that_it_is(make_job):
+def test_ratio_equals_its_number(make_job):
     asked = [
         "attacker.eps=[0,8/255,16/255]",
         "inference.lr=1/64",
@@ -20,7 +20,7 @@ def test_a_ratio_is_the_number_that_it_is(make_job):
     )
 
 
-def test_a_ratio_inside_a_part_and_a_smoke_override(make_job):
+def test_ratio_works_in_parts_and_smoke_overrides(make_job):
     defence = [
         "inference=adversarial_training",
         "inference.training_attacker=fgsm",
@@ -39,7 +39,7 @@ def test_a_ratio_inside_a_part_and_a_smoke_override(make_job):
     assert held.config["attacker"]["members"][0]["step_size"] == 1 / 4
 
 
-def test_a_path_is_no_ratio(make_job, tmp_path, monkeypatch):
+def test_path_is_not_a_ratio(make_job, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "8").mkdir()
     (tmp_path / "8" / "255").write_text("x,y\n1,2\n2,3\n3,5\n")

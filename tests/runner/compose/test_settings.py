@@ -21,7 +21,7 @@ CONFIG = {
         {"attacker": {"name": "worst_case", "members": [{"name": "pgd", "precision": "bfloat16"}]}},
     ],
 )
-def test_a_key_that_can_change_a_number_is_signed(changes):
+def test_key_that_changes_numbers_is_signed(changes):
     assert sign(CONFIG | changes, "d") != sign(CONFIG, "d") != sign(CONFIG, "e")
 
 
@@ -29,13 +29,13 @@ def test_paths_and_logging_are_not_signed():
     assert sign(CONFIG | dict.fromkeys(UNSIGNED_KEYS, "other"), "d") == sign(CONFIG, "d")
 
 
-def test_a_tilde_is_the_users_own_folder(monkeypatch):
+def test_tilde_is_the_home_folder(monkeypatch):
     monkeypatch.setenv("HOME", "/home/somebody")
     assert validate_folder("~/runs") == "/home/somebody/runs"
     assert validate_folder("runs/~") == "runs/~"
 
 
 @pytest.mark.parametrize("path", ["", "  ", "a\0b"])
-def test_a_path_that_no_disk_can_have_is_refused(path):
+def test_impossible_path_is_refused(path):
     with pytest.raises(ValueError, match="is not a folder"):
         validate_folder(path)

@@ -26,10 +26,17 @@ STUDY = {
     "name": "mine",
     "description": "Somebody's.",
     "overrides": ["smoke=true", "tracking=false", "offline=true"],
-    "rows": [{"label": "a", "model": "m", "preset": "", "experiment": "mog", "overrides": ["plugins=[walk]",
-              "inference=walk"]}],
+    "rows": [
+        {
+            "label": "a",
+            "model": "m",
+            "preset": "",
+            "experiment": "mog",
+            "overrides": ["plugins=[walk]", "inference=walk"],
+        }
+    ],
     "tables": [{"name": "t", "title": "t", "columns": {"all": "error_mean"}, "better": "lower"}],
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -51,7 +58,7 @@ def own(tmp_path, monkeypatch):
     _registered.pop(("inference", "walk"), None)
 
 
-def test_a_study_imports_what_its_user_names(own, command_line):
+def test_study_imports_modules_named_by_its_user(own, command_line):
     code, _, error = command_line("study", "mine", "--config-dir", "conf")
     assert code == 2
     assert (
@@ -68,7 +75,7 @@ def test_a_study_imports_what_its_user_names(own, command_line):
 
 
 @pytest.mark.slow
-def test_a_study_of_plugins_runs_and_is_reported(own, command_line):
+def test_study_with_plugins_runs_and_is_reported(own, command_line):
     named = ["study", "mine", "--config-dir", "conf", "--plugin", "walk"]
     code, out, error = command_line(*named)
     assert code == 0, out + error
@@ -78,7 +85,7 @@ def test_a_study_of_plugins_runs_and_is_reported(own, command_line):
     assert command_line("report", "mine", "--config-dir", "conf", "--plugin", "walk")[0] == 0
 
 
-def test_a_record_says_what_it_imports(own, command_line):
+def test_record_lists_its_imports(own, command_line):
     folder = own / "outputs" / "mog" / "abc"
     folder.mkdir(parents=True)
     (folder / "run.json").write_text('{"state": "interrupted"}')
@@ -95,7 +102,7 @@ def test_a_record_says_what_it_imports(own, command_line):
     assert "Traceback" not in error
 
 
-def test_somebody_at_a_terminal_is_asked(monkeypatch, capsys):
+def test_user_at_a_terminal_is_asked(monkeypatch, capsys):
     class Terminal:
         def isatty(self):
             return True
@@ -114,7 +121,7 @@ def test_somebody_at_a_terminal_is_asked(monkeypatch, capsys):
         confirm_import(["walk"], "the record", "give --trust")
 
 
-def test_children_import_nothing_of_the_present_folder(tmp_path, monkeypatch):
+def test_child_processes_import_nothing_of_the_folder(tmp_path, monkeypatch):
     (tmp_path / "torch.py").write_text("raise SystemExit('taken in')")
     run = snapshot.FrozenRun("a", "a", {}, [], "e", "s")
     study = StudyDefinition.model_validate(STUDY)
@@ -122,18 +129,21 @@ def test_children_import_nothing_of_the_present_folder(tmp_path, monkeypatch):
     monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
     done = subprocess.run(
         [*command[: command.index("-m")], "-c", "import sys; print('' in sys.path)"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.stdout.strip() == "False"
 
 
 @pytest.mark.parametrize("target", ["hydra_plugins.theirs.launcher.Launcher", "os.system", ""])
-def test_launchers_are_known_ones(target):
+def test_unknown_launchers_are_refused(target):
     with pytest.raises(ConfigError, match="unknown launcher or sweeper"):
         trust.refuse_foreign(OmegaConf.create({"hydra": {"launcher": {"_target_": target}}}), set())
 
 
-def test_a_report_of_hostile_words(own, command_line):
+def test_report_escapes_hostile_words(own, command_line):
     row = STUDY["rows"][0] | {"label": "=cmd|calc", "overrides": []}
     table = STUDY["tables"][0] | {"title": r"$\frac{1$ <script>", "columns": {"@a|b": "error_mean"}}
     (own / "mine.yaml").write_text(yaml.safe_dump(STUDY | {"rows": [row], "tables": [table]}))

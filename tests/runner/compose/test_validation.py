@@ -35,7 +35,7 @@ def test_held_out_rows_are_training_rows(make_job, experiment):
             assert torch.equal(whole.train.mask[row], mask)
 
 
-def test_which_rows_depends_on_seed_and_replicate_alone(make_job):
+def test_held_out_rows_depend_only_on_seed_and_replicate(make_job):
     job = make_job(*DIGITS, "validation=0.25")
     first = _problem(job)
     assert torch.equal(first.test.x, _problem(job).test.x)
@@ -43,7 +43,7 @@ def test_which_rows_depends_on_seed_and_replicate_alone(make_job):
     assert not torch.equal(first.test.x, _problem(job, seed=1).test.x)
 
 
-def test_recorded_under_a_name_of_its_own(make_job):
+def test_validation_is_recorded_under_its_own_name(make_job):
     job = make_job(*TOY, "validation=0.25")
     _, result = run(job)
     assert job.data == read(job.folder)["data"] == "multitask_toy-validation"
