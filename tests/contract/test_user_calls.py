@@ -134,7 +134,7 @@ def make_raising(error):
 
 
 @pytest.mark.parametrize(
-    ("does", "said"),
+    ("action", "message"),
     [
         (make_raising(KeyError("a")), "step: KeyError: 'a'"),
         (make_raising(SystemExit(0)), r"step: SystemExit: the code exits the process \(0\)"),
@@ -148,19 +148,21 @@ def make_raising(error):
         (random.random, "step draws from Python's global stream"),
     ],
 )
-def test_step_errors_are_one_line(does, said):
+def test_step_errors_are_one_line(action, message):
     with torch.random.fork_rng([]):
         # an earlier test may have left the global stream in the state that the step would set
         torch.manual_seed(0)
         with pytest.raises(
-            ConfigMismatchError, match=rf"^inference=mine: {said}.*user_\w+.py, line "
+            ConfigMismatchError, match=rf"^inference=mine: {message}.*user_\w+.py, line "
         ):
-            make_watched("inference", Method, does=does, returns=(ONE, {})).step(ONE, None, None)
+            make_watched("inference", Method, action=action, returns=(ONE, {})).step(
+                ONE, None, None
+            )
 
 
 def test_keyboard_interrupt_passes_through():
     step = make_watched(
-        "inference", Method, does=make_raising(KeyboardInterrupt()), returns=(ONE, {})
+        "inference", Method, action=make_raising(KeyboardInterrupt()), returns=(ONE, {})
     ).step
     with pytest.raises(KeyboardInterrupt):
         step(ONE, None, None)
@@ -172,12 +174,12 @@ def test_forked_draws_and_own_errors_pass_through():
             torch.manual_seed(1)
             torch.rand(1)
 
-    make_watched("inference", Method, does=draw, returns=(ONE, {})).step(ONE, None, None)
+    make_watched("inference", Method, action=draw, returns=(ONE, {})).step(ONE, None, None)
     with pytest.raises(NumericalError):
-        make_watched("inference", Method, does=make_raising(NumericalError("a", "b"))).step(
+        make_watched("inference", Method, action=make_raising(NumericalError("a", "b"))).step(
             ONE, None, None
         )
     with pytest.raises(ConfigMismatchError, match=r"^as it says$"):
         make_watched(
-            "inference", Method, does=make_raising(ConfigMismatchError("as it says"))
+            "inference", Method, action=make_raising(ConfigMismatchError("as it says"))
         ).step(ONE, None, None)

@@ -80,11 +80,11 @@ DECLARED = [
 ]
 
 
-@pytest.mark.parametrize(("base", "declared", "said"), DECLARED)
-def test_wrong_declaration_raises_one_line(base, declared, said):
+@pytest.mark.parametrize(("base", "declared", "message"), DECLARED)
+def test_wrong_declaration_raises_one_line(base, declared, message):
     annotations = dict.fromkeys(declared, ClassVar)
     body = {"__module__": __name__, "__annotations__": annotations, **declared}
-    with pytest.raises(ConfigMismatchError, match=rf"^role=mine \(.*\): {said}"):
+    with pytest.raises(ConfigMismatchError, match=rf"^role=mine \(.*\): {message}"):
         check_declared("role", "mine", type(base)("Mine", (base,), body))
 
 
@@ -141,9 +141,9 @@ def test_plugin_with_unknown_yaml_keys_is_refused(register_plugin, monkeypatch):
         refuse_unknown_defaults("inference", "wrong_one", ["lrr"], {"lr", "name"})
 
 
-@pytest.mark.parametrize("leaves", ["import sys\nsys.exit(0)\n", "raise SystemExit\n"])
-def test_module_that_exits_raises_one_line(register_plugin, leaves):
-    register_plugin(leaves)
+@pytest.mark.parametrize("source", ["import sys\nsys.exit(0)\n", "raise SystemExit\n"])
+def test_module_that_exits_raises_one_line(register_plugin, source):
+    register_plugin(source)
     with pytest.raises(
         ConfigError,
         match=r"plugins: mine_to_be_wrong: SystemExit.*\(mine_to_be_wrong.py, line \d\)",

@@ -24,14 +24,14 @@ class Method(Inference):
     requires = Requirements(kinds={"density"}, capabilities={LogJoint})
     provides: ClassVar[set[type]] = {HoldsDraws}
     returns: object = None
-    does: object = None
+    action: object = None
 
     def init(self, model, problem, rng):
         return self.returns
 
     def step(self, state, batch, rng):
-        if callable(self.does):
-            self.does()
+        if callable(self.action):
+            self.action()
         return self.returns
 
     def posterior(self, state):

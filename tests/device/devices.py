@@ -71,9 +71,9 @@ def score(make_job: Callable[..., Job], *overrides: str) -> Scores | str:
         return str(error)
 
 
-def is_refused(found: Scores | str, device: str) -> bool:
+def is_refused(result: Scores | str, device: str) -> bool:
     """True if the error of a rejected run names the device."""
-    return isinstance(found, str) and f"device={device}" in found
+    return isinstance(result, str) and f"device={device}" in result
 
 
 def list_differences(

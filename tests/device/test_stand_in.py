@@ -18,16 +18,18 @@ from runner.errors import ConfigError
 
 pytestmark = [pytest.mark.device, pytest.mark.filterwarnings("ignore")]
 MIXED = {
-    "a sum": lambda here, there: here + there,
-    "a sum in place": lambda here, there: there.add_(here),
-    "a matrix product": lambda here, there: there @ here,
-    "a row among others": lambda here, there: torch.cat([here, there]),
-    "a choice": lambda here, there: torch.where(here > 0, here, there),
-    "indices of the device, numbers of the CPU": lambda here, there: there[(here > 0)],
-    "a convolution": lambda here, there: torch.conv1d(here[None], there[None]),
-    "a generator of the CPU": lambda here, there: here.normal_(generator=torch.Generator()),
-    "a generator of the device": lambda here, there: torch.rand(
-        2, generator=torch.Generator(here.device)
+    "a sum": lambda on_device, on_cpu: on_device + on_cpu,
+    "a sum in place": lambda on_device, on_cpu: on_cpu.add_(on_device),
+    "a matrix product": lambda on_device, on_cpu: on_cpu @ on_device,
+    "a row among others": lambda on_device, on_cpu: torch.cat([on_device, on_cpu]),
+    "a choice": lambda on_device, on_cpu: torch.where(on_device > 0, on_device, on_cpu),
+    "indices of the device, numbers of the CPU": lambda on_device, on_cpu: on_cpu[(on_device > 0)],
+    "a convolution": lambda on_device, on_cpu: torch.conv1d(on_device[None], on_cpu[None]),
+    "a generator of the CPU": lambda on_device, on_cpu: on_device.normal_(
+        generator=torch.Generator()
+    ),
+    "a generator of the device": lambda on_device, on_cpu: torch.rand(
+        2, generator=torch.Generator(on_device.device)
     ),
 }
 
@@ -57,9 +59,9 @@ def test_seeded_draws_match_cpu(device):
         noise = torch.randn(3, generator=ours, device=device)
         assert torch.equal(noise.cpu(), torch.randn(3, generator=theirs))
     assert torch.equal(ours.get_state(), theirs.get_state())
-    again = torch.Generator(device)
-    again.set_state(theirs.get_state())
-    assert torch.rand((), generator=again, device=device).cpu() == torch.rand((), generator=theirs)
+    repeat = torch.Generator(device)
+    repeat.set_state(theirs.get_state())
+    assert torch.rand((), generator=repeat, device=device).cpu() == torch.rand((), generator=theirs)
 
 
 def test_gradients_match_cpu(device):

@@ -168,7 +168,7 @@ def test_number_repeated_in_table_counts_once(folder, monkeypatch):
 def test_reprinted_numbers_are_equal():
     for table in printed.list_tables():
         if table.reprinted_in:
-            again = load_published(table.reprinted_in)
+            repeat = load_published(table.reprinted_in)
             assert all(
-                values.items() <= again.values[row].items() for row, values in table.values.items()
+                values.items() <= repeat.values[row].items() for row, values in table.values.items()
             )

@@ -88,8 +88,8 @@ def test_cancelled_jobs_are_reported_and_others_finish(slurm, tmp_path, short_re
         assert f"slurm {running} CANCELLED: cancelled" in command.output
         assert f"slurm {command.jobs[3]} FORGOTTEN" in command.output
         assert len(results(tmp_path)) == 2
-    with launch_study(tmp_path, study(4, SHORT), *KEYS, **slurm.environment) as again:
-        assert again.wait() == 0, again.output
+    with launch_study(tmp_path, study(4, SHORT), *KEYS, **slurm.environment) as repeat:
+        assert repeat.wait() == 0, repeat.output
     assert results(tmp_path) == short_results
 
 

@@ -46,11 +46,11 @@ def test_mosaics_are_filled_row_by_row():
 def test_reconstructions_are_below_their_images(problem):
     made = posterior(problem)
     figure = reconstructions(problem, made, Streams(0))["reconstructions"]
-    first_image, again = (ax.images[0].get_array()[:2, :2] for ax in figure.axes[:2])
+    first_image, repeat = (ax.images[0].get_array()[:2, :2] for ax in figure.axes[:2])
     with torch.no_grad():
         decoded = made.module.decode(made.module.encode(problem.test)[0])[0]
     assert_allclose(first_image.filled().ravel(), problem.test.x[0])
-    assert_allclose(again.filled().ravel(), decoded)
+    assert_allclose(repeat.filled().ravel(), decoded)
     few = replace(problem, test=problem.test.part(slice(0, 3), 1.0))
     assert len(reconstructions(few, made, Streams(0))["reconstructions"].axes) == 2
 

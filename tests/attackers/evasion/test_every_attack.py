@@ -42,11 +42,11 @@ def test_attacks_stay_in_ball_and_are_reproducible(name, keys):
     attacker = component("attacker", name, **keys)
     victim = Attacked(model, UNIT)
     eps = SIZES[attacker.measure()]
-    first, again = (attacker.perturb(victim, x, y, make_rng(), eps) for _ in range(2))
+    first, repeat = (attacker.perturb(victim, x, y, make_rng(), eps) for _ in range(2))
     assert first.isfinite().all()
     assert NORMS[attacker.measure()].size(first - x).max() <= eps * (1 + 1e-9)
     assert 0 <= first.min() <= first.max() <= 1
-    assert torch.equal(first, again)
+    assert torch.equal(first, repeat)
     assert torch.equal(attacker.perturb(victim, x, y, make_rng(), 0.0), x)
 
 

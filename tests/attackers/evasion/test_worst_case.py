@@ -163,7 +163,7 @@ def test_worst_case_scores_and_figure_agree_with_curve():
 
 
 @pytest.mark.parametrize(
-    ("members", "keys", "told"),
+    ("members", "keys", "message"),
     [
         (
             [member("fgsm"), member("word_flip")],
@@ -178,6 +178,6 @@ def test_worst_case_scores_and_figure_agree_with_curve():
         ([], {}, "at least 1"),
     ],
 )
-def test_incomparable_members_are_refused(members, keys, told):
-    with pytest.raises(ValidationError, match=told):
+def test_incomparable_members_are_refused(members, keys, message):
+    with pytest.raises(ValidationError, match=message):
         several(*members, **keys)

@@ -71,8 +71,8 @@ def test_frequencies_match_equation_3_12_and_converge():
     # Count choices of the same draws in a loop.
     draws = random_beliefs(odds[:, :3], 0.8, 50, generator(2))
     counts = torch.bincount(draws[:, 0].argmin(1), minlength=3)
-    again = attack_frequencies(odds[:, :3], 0.8, 50, generator(2))[0]
-    assert_close(again, counts / 50.0, check_dtype=False)
+    repeat = attack_frequencies(odds[:, :3], 0.8, 50, generator(2))[0]
+    assert_close(repeat, counts / 50.0, check_dtype=False)
 
 
 def test_one_candidate_frequency_matches_joint_draws():

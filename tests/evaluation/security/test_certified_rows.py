@@ -59,8 +59,8 @@ def test_certified_mails_match_enumeration(model, direction):
         certificate = certify(problem, posterior, y, direction, eps, Streams(0))
         if eps > 0:
             smaller = certify(problem, posterior, y, direction, eps - 1, Streams(0))
-            again = certify(problem, posterior, y, direction, eps, Streams(0), smaller)
-            assert torch.equal(again.rows, certificate.rows)
+            repeat = certify(problem, posterior, y, direction, eps, Streams(0), smaller)
+            assert torch.equal(repeat.rows, certificate.rows)
         assert certificate.method == ("enumeration" if eps <= 2 else "interval bounds")
         if eps <= 2 or model != "mlp":
             assert certificate.rows[:, 0].tolist() == stands

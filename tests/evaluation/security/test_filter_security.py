@@ -27,8 +27,8 @@ def assess_run(attacker, p=None, threat=THREAT, inference="kalman", figures=Fals
     return assess_filter(p, posterior, made_by, attacker, threat, rng, figures)
 
 
-def failed_checks(found):
-    return {check.name for check in found.checks if check.passed is False}
+def failed_checks(report):
+    return {check.name for check in report.checks if check.passed is False}
 
 
 def test_doubling_budget_is_interpolated():
@@ -100,7 +100,7 @@ class NeverNothing(Spoofing):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "finds"),
+    ("wrong", "failing"),
     [
         (BeyondBudget, {"no observation moves by more than ε"}),
         (EveryTime, {"only the attacker's share of times is shifted"}),
@@ -114,11 +114,11 @@ class NeverNothing(Spoofing):
         (NeverNothing, {"a budget of 0 does not change the error"}),
     ],
 )
-def test_faulty_attacks_fail_their_checks(wrong, finds):
+def test_faulty_attacks_fail_their_checks(wrong, failing):
     attacker = wrong(**dict(spoofer(steps=4, queries=20)))
     with pytest.warns(IncompleteResultWarning, match="is not reliable"):
         report = assess_run(attacker)
-    assert finds <= failed_checks(report)
+    assert failing <= failed_checks(report)
     assert float(report.scores["attack_checks_passed"][0]) == 0
 
 

@@ -35,7 +35,7 @@ CHANCE = "an unbounded attack reaches chance"
 
 
 @pytest.mark.parametrize(
-    ("how", "failing"),
+    ("fault", "failing"),
     [
         (
             "wrong sign",
@@ -45,9 +45,9 @@ CHANCE = "an unbounded attack reaches chance"
         ("random", {WEAK}),
     ],
 )
-def test_wrong_gradients_are_detected(how, failing):
+def test_wrong_gradients_are_detected(fault, failing):
     model, problem = make_honest()
-    checks = verdicts(Spoilt(model, how), problem)
+    checks = verdicts(Spoilt(model, fault), problem)
     assert failing <= {name for name, passed in checks.items() if not passed}, checks
 
 

@@ -68,9 +68,9 @@ def test_evaluation_is_repeatable_and_keeps_streams(victim):
     first = assess_security(problem, posterior, FGSM, THREAT, rng)
     assert all(torch.equal(streams_state[name], state) for name, state in rng.state().items())
     torch.rand(5, generator=rng.attack)
-    again = assess_security(problem, posterior, FGSM, THREAT, rng, figures=False)
-    assert again.scores == first.scores
-    assert again.figures == {}
+    repeat = assess_security(problem, posterior, FGSM, THREAT, rng, figures=False)
+    assert repeat.scores == first.scores
+    assert repeat.figures == {}
 
 
 def test_report_has_scores_figures_and_tables(victim):
@@ -108,21 +108,21 @@ def test_half_of_shown_images_change_class(victim, monkeypatch):
 class Broken(Evasion):
     """Attacks that each violate one condition."""
 
-    how: str
+    fault: str
 
     def perturb(self, victim, x, y, rng, eps):
-        if self.how == "too far":
+        if self.fault == "too far":
             return victim.clip(x + 2 * eps)
-        if self.how == "out of bounds":
+        if self.fault == "out of bounds":
             return x + eps
-        if self.how == "at zero":
+        if self.fault == "at zero":
             return victim.clip(x + 0.3)
         gradient = victim.input_gradient(x, y, rng.attack)
         return victim.clip(x + eps * gradient.sign())  # wrong sign: the attack helps the victim
 
 
 @pytest.mark.parametrize(
-    ("how", "check"),
+    ("fault", "check"),
     [
         ("too far", "no input moves by more than ε"),
         ("out of bounds", "attacked inputs stay in bounds"),
@@ -130,9 +130,9 @@ class Broken(Evasion):
         ("wrong sign", "the attack beats random signs of the same size"),
     ],
 )
-def test_broken_attacks_fail_their_check(victim, how, check):
+def test_broken_attacks_fail_their_check(victim, fault, check):
     problem, posterior, rng = victim
-    attacker = Broken(name="broken", how=how)
+    attacker = Broken(name="broken", fault=fault)
     curve = security_curve(problem, posterior, attacker, build_threat(attacker, [0.1, 0.3]), rng)
     assert (check, False) in [outcome[:2] for outcome in curve.checks]
 

@@ -39,7 +39,7 @@ def test_attacker_keys_define_the_threat():
 
 
 @pytest.mark.parametrize(
-    ("overrides", "told"),
+    ("overrides", "message"),
     [
         (
             ["attacker.eps=[0.2,0.1]"],
@@ -82,10 +82,10 @@ def test_attacker_keys_define_the_threat():
         ),
     ],
 )
-def test_invalid_threats_name_the_key(overrides, told):
+def test_invalid_threats_name_the_key(overrides, message):
     with pytest.raises(ConfigError) as error:
         job(*DIGITS, *overrides)
-    assert str(error.value).startswith(told)
+    assert str(error.value).startswith(message)
 
 
 def test_word_sizes_are_integers():

@@ -49,9 +49,9 @@ def test_a_learning_opponent_of_the_user_resumes(name, keys):
         model = component("model", "q_table").build(game, rng)
         return inference, game, rng, inference.init(model, game, rng)
 
-    whole, again = play_and_resume(opened, 15)
+    whole, repeat = play_and_resume(opened, 15)
     assert whole.standing.adversary.sum() == 4 * (2 + 30)
-    assert have_equal_states(whole, again)
+    assert have_equal_states(whole, repeat)
 
 
 def test_exploration_decays_by_the_episode():

@@ -111,8 +111,8 @@ def test_a_killed_run_resumes_bit_by_bit(make_job, killed):
     def opened():
         return job.inference, *begun(job)
 
-    whole, again = play_and_resume(opened, killed)
-    assert have_equal_states(whole, again)
+    whole, repeat = play_and_resume(opened, killed)
+    assert have_equal_states(whole, repeat)
     rewards = whole.standing.rewards_so_far
     assert rewards.shape == (3, 8)
     assert len(rewards.unique()) > 5

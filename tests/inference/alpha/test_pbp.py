@@ -93,10 +93,10 @@ def test_prior_factor_is_included_once():
     prior = weight.b / (weight.a - 1)
     precision = 1 / 0.5 + 1 / prior
     assert (mean, variance) == pytest.approx((0.8 / 0.5 / precision, 1 / precision))
-    again = update_prior(mean, variance, new, site)
-    assert again[:2] == pytest.approx((mean, variance))
-    assert (again[2].a, again[2].b) == pytest.approx((new.a, new.b))
-    assert again[3] == pytest.approx(site)
+    repeat = update_prior(mean, variance, new, site)
+    assert repeat[:2] == pytest.approx((mean, variance))
+    assert (repeat[2].a, repeat[2].b) == pytest.approx((new.a, new.b))
+    assert repeat[3] == pytest.approx(site)
 
 
 def test_regression_and_its_noise_are_learnt():

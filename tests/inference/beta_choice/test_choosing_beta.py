@@ -107,8 +107,8 @@ def test_alternative_realisation_keeps_states_and_streams():
     assert not torch.equal(other.is_corrupted, problem.is_corrupted)
     noise = other.observations - problem.means
     assert abs(float(noise[~other.is_corrupted].std()) - 1) < 0.1
-    again = problem.another(rng)
-    assert torch.equal(again.observations, other.observations)
+    repeat = problem.another(rng)
+    assert torch.equal(repeat.observations, other.observations)
 
 
 def test_missing_simulator_falls_back_with_warning():

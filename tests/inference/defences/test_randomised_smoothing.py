@@ -124,8 +124,8 @@ def test_radii_hold_in_every_norm(measure):
     assert 0 < first.rows.sum() < len(y)
     for eps in (0.02, 0.1):
         certificate = certify(problem, posterior, y, measure, eps, Streams(0), first)
-        again = certify(problem, posterior, y, measure, eps, Streams(0))
-        assert torch.equal(certificate.rows, again.rows)
+        repeat = certify(problem, posterior, y, measure, eps, Streams(0))
+        assert torch.equal(certificate.rows, repeat.rows)
         low = (x - eps).clamp_min(0) - x
         high = (x + eps).clamp_max(1) - x
         longest = torch.maximum(-low, high).norm(dim=1)

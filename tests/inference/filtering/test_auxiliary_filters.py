@@ -71,11 +71,11 @@ def test_steps_match_algorithm_8(beta, stabiliser, predictions):
         honest = ahead is not None
         predicted = (w[..., None] * ahead).sum(1) if honest else x.mean(1)
         total = total + first.sum(1).log() + second.mean(1).log()
-        got = inference.posterior(state)
-        values = state.particles, state.log_w.exp(), got.predicted[:, -1], got.mean[:, -1]
+        actual = inference.posterior(state)
+        values = state.particles, state.log_w.exp(), actual.predicted[:, -1], actual.mean[:, -1]
         mean = (weights[..., None] * x).sum(1)
         assert_close(values, (x, weights, predicted @ s.H.T, mean), rtol=1e-9, atol=1e-12)
-        assert_close(got.log_normaliser, total, rtol=1e-9, atol=0)
+        assert_close(actual.log_normaliser, total, rtol=1e-9, atol=0)
 
 
 @pytest.mark.parametrize("stabiliser", [0.0, 0.05, 1.0])
@@ -86,20 +86,20 @@ def test_evidence_is_unbiased_and_moments_match_kalman(stabiliser):
     problem.observations[::2, 2] = NAN  # half of the replicates miss one
     model = LinearGaussianModule(calm)
     keys = {"stabiliser": stabiliser}
-    got = run_filter("auxiliary_filter", problem, model, seed=2, particles=60, **keys)
+    actual = run_filter("auxiliary_filter", problem, model, seed=2, particles=60, **keys)
     exact = run_filter("kalman", problem, model)
     for half in (slice(0, None, 2), slice(1, None, 2)):
-        assert abs(z_score((got.log_normaliser - exact.log_normaliser)[half].exp(), 1.0)) < 4
+        assert abs(z_score((actual.log_normaliser - exact.log_normaliser)[half].exp(), 1.0)) < 4
     # a mean of ratios has a bias of order 1/N, which is negligible with many particles
     few = sequence(calm, 4, replicates=40)
-    got = run_filter("auxiliary_filter", few, model, seed=2, particles=4000, **keys)
+    actual = run_filter("auxiliary_filter", few, model, seed=2, particles=4000, **keys)
     exact = run_filter("kalman", few, model)
     # Without a stabiliser, particles with negligible Ǧ have such large weights that variances are
     # still too small.
     for name in (
         ("mean", "variance", "lower", "upper", "predicted") if stabiliser else ("predicted",)
     ):
-        assert z_score(getattr(got, name), getattr(exact, name)[0]).abs().max() < 4.5, name
+        assert z_score(getattr(actual, name), getattr(exact, name)[0]).abs().max() < 4.5, name
 
 
 def test_stabiliser_bounds_variance_of_weights():
@@ -132,9 +132,9 @@ def test_selected_predictions_use_their_observation():
             stabiliser=0.05,
             predictions=predictions,
         )
-        got = run(inference, model, problem, Streams(2)).predicted
-        errors[predictions] = (got - problem.observations).abs().mean()
-        assert (z_score(got, exact[0]).abs().max() < 4.5) == (predictions == "honest")
+        actual = run(inference, model, problem, Streams(2)).predicted
+        errors[predictions] = (actual - problem.observations).abs().mean()
+        assert (z_score(actual, exact[0]).abs().max() < 4.5) == (predictions == "honest")
     assert errors["selected"] < 0.9 * errors["honest"]
 
 

@@ -37,9 +37,11 @@ def slope(name, keys, beta, sizes):
     errors = []
     for n, replicates in sizes.items():
         problem = sequence(SCALAR, T, replicates)
-        got = run_filter(name, problem, LinearGaussianModule(SCALAR), seed=n, particles=n, **keys)
+        actual = run_filter(
+            name, problem, LinearGaussianModule(SCALAR), seed=n, particles=n, **keys
+        )
         exact = means_by_quadrature(problem.observations[0, :, 0], beta)
-        errors.append(float((got.mean[..., 0] - exact).square().mean().sqrt()))
+        errors.append(float((actual.mean[..., 0] - exact).square().mean().sqrt()))
     return float(np.polyfit(np.log(list(sizes)), np.log(errors), 1)[0])
 
 

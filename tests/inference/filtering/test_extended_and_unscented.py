@@ -67,10 +67,10 @@ def test_linear_model_gives_kalman_filter(name, keys, apart, opaque):
     problem = gappy(7, 2, apart)
     linear = LinearGaussianModule(problem.system)
     exact = run_filter("kalman", problem)
-    got = run_filter(name, problem, Opaque(problem.system) if opaque else linear, **keys)
+    actual = run_filter(name, problem, Opaque(problem.system) if opaque else linear, **keys)
     for field in ("mean", "variance", "lower", "upper", "predicted", "log_normaliser"):
-        assert_close(vars(got)[field], vars(exact)[field], rtol=1e-10, atol=1e-10)
-    assert got.evidence is not opaque
+        assert_close(vars(actual)[field], vars(exact)[field], rtol=1e-10, atol=1e-10)
+    assert actual.evidence is not opaque
 
 
 def nonlinear(times=25):
@@ -108,7 +108,7 @@ def test_jacobian_matches_differences():
 def test_extended_step_matches_algorithm_5_4():
     problem = nonlinear()
     model = Sine()
-    got = run_filter("extended_kalman", problem, model)
+    actual = run_filter("extended_kalman", problem, model)
     m = model.m0[0]
     P = model.P0[0, 0]
     for t in range(4):
@@ -120,8 +120,8 @@ def test_extended_step_matches_algorithm_5_4():
         K = P * H / S
         m = m + K * (problem.observations[0, t, 0] - torch.sin(m) - 0.5 * m)
         P = P - K * S * K
-        assert_close(got.mean[0, t, 0], m)
-        assert_close(got.variance[0, t, 0], P)
+        assert_close(actual.mean[0, t, 0], m)
+        assert_close(actual.variance[0, t, 0], P)
 
 
 def test_unscented_step_matches_algorithm_5_14():
@@ -129,7 +129,7 @@ def test_unscented_step_matches_algorithm_5_14():
     model = Sine()
     alpha, beta, kappa = (0.8, 1.5, 0.5)
     keys = {"alpha": alpha, "beta": beta, "kappa": kappa}
-    got = run_filter("unscented_kalman", problem, model, **keys)
+    actual = run_filter("unscented_kalman", problem, model, **keys)
     n = 1
     lam = alpha**2 * (n + kappa) - n
     wm = double([lam / (n + lam), 1 / (2 * (n + lam)), 1 / (2 * (n + lam))])
@@ -148,8 +148,8 @@ def test_unscented_step_matches_algorithm_5_14():
         C = (wc * (points - m) * (projected - expected)).sum()
         m = m + C / S * (problem.observations[0, t, 0] - expected)
         P = P - C / S * S * C / S
-        assert_close(got.mean[0, t, 0], m)
-        assert_close(got.variance[0, t, 0], P)
+        assert_close(actual.mean[0, t, 0], m)
+        assert_close(actual.variance[0, t, 0], P)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -157,10 +157,10 @@ def test_covariances_stay_positive_definite(name):
     """Precise observations of a nonlinear growth model at 200 times, in float32."""
     problem, rng = load("nonlinear_growth", replicates=8, n_steps=200, dtype=torch.float32)
     model = component("model", "nonlinear_growth").build(problem, rng)
-    got = run(component("inference", name), model, problem, rng)
-    assert got.variance.dtype == torch.float32
-    assert torch.isfinite(got.mean).all()
-    assert (got.variance > 0).all()
+    actual = run(component("inference", name), model, problem, rng)
+    assert actual.variance.dtype == torch.float32
+    assert torch.isfinite(actual.mean).all()
+    assert (actual.variance > 0).all()
 
 
 @pytest.mark.parametrize("name", [*NAMES, "wolf_filter", "kalman"])

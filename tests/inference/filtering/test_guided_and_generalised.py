@@ -76,10 +76,10 @@ def test_guided_filters_agree_for_linear_h():
         ("generalised_filter", {"proposal": "optimal", "loss": "kl"}),
         ("generalised_filter", {"proposal": "linearised", "loss": "beta", "beta": 0.0}),
     ):
-        got = run_filter(name, problem, seed=5, **keys, **more)
+        actual = run_filter(name, problem, seed=5, **keys, **more)
         for field in ("mean", "variance", "lower", "upper", "predicted", "log_normaliser"):
-            assert_close(getattr(got, field), getattr(optimal, field), rtol=1e-7, atol=1e-9)
-        assert got.evidence
+            assert_close(getattr(actual, field), getattr(optimal, field), rtol=1e-7, atol=1e-9)
+        assert actual.evidence
 
 
 @pytest.mark.parametrize("scheme", ["multinomial", "residual", "stratified", "systematic", "ssp"])
@@ -90,9 +90,9 @@ def test_evidence_is_unbiased_with_every_resampling(name, scheme):
     model = LinearGaussianModule(problem.system)
     exact = run_filter("kalman", problem)
     inference = component("inference", name, particles=30, resampling=scheme, resample_below=0.7)
-    got = run(inference, model, problem, Streams(6))
+    actual = run(inference, model, problem, Streams(6))
     for half in (slice(0, None, 2), slice(1, None, 2)):
-        assert abs(z_score((got.log_normaliser - exact.log_normaliser)[half].exp(), 1.0)) < 4
+        assert abs(z_score((actual.log_normaliser - exact.log_normaliser)[half].exp(), 1.0)) < 4
 
 
 def test_curved_linearised_proposal_beats_transition():
@@ -128,26 +128,26 @@ def test_losses_match_equations():
             integral = (everywhere ** (1 + power)).sum() * (grid[1] - grid[0])
             loss = integral / (power + 1) - g**power / power  # (6.11)
             constant = 1 / (power + 1) - 1 / power
-            got = log_beta_likelihood(model, batch, x, power)[0, n]
-            assert_close(got, constant - loss, rtol=1e-7, atol=1e-9)
+            actual = log_beta_likelihood(model, batch, x, power)[0, n]
+            assert_close(actual, constant - loss, rtol=1e-7, atol=1e-9)
             gamma_loss = -(g**power) / integral ** (power / (1 + power)) / power
-            got = log_gamma_likelihood(model, batch, x, power)[0, n]
-            assert_close(got, -1 / power - gamma_loss, rtol=1e-7, atol=1e-9)
+            actual = log_gamma_likelihood(model, batch, x, power)[0, n]
+            assert_close(actual, -1 / power - gamma_loss, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("threshold", [0.5, 1.345, 50.0])
 def test_huber_loss_uses_whitened_residuals(threshold):
     model = LinearGaussianModule(system())
     x, batch = draw_states()
-    got = log_huber_likelihood(model, batch, x, threshold)
+    actual = log_huber_likelihood(model, batch, x, threshold)
     L = torch.linalg.cholesky(model.Sigma)
     residuals = (batch.y[:, None] - x @ model.H.T).mT
     size = torch.linalg.solve_triangular(L, residuals, upper=False).abs()
     losses = torch.where(size <= threshold, size**2 / 2, threshold * size - threshold**2 / 2)
     at_zero = -math.log(2 * math.pi) - L.diagonal().log().sum()
-    assert_close(got, at_zero - losses.sum(1), rtol=1e-10, atol=0)
+    assert_close(actual, at_zero - losses.sum(1), rtol=1e-10, atol=0)
     if threshold == 50.0:
-        assert_close(got, log_likelihood(model, batch, x))
+        assert_close(actual, log_likelihood(model, batch, x))
 
 
 def test_beta_bound_is_reached_at_mode():
@@ -171,17 +171,17 @@ def test_losses_of_size_zero_give_ordinary_filter(loss, size):
     inference = component(
         "inference", "generalised_filter", particles=70, loss=loss, **{loss: size}
     )
-    got = run(inference, model, problem, Streams(9))
-    assert_same_estimates(got, exact)
-    assert got.evidence == (size == 0)
+    actual = run(inference, model, problem, Streams(9))
+    assert_same_estimates(actual, exact)
+    assert actual.evidence == (size == 0)
 
 
 def test_generalised_beta_filter_is_beta_bootstrap_filter():
     problem = sequence(system(), 6, replicates=3)
     exact = run_filter("beta_bootstrap_filter", problem, seed=9, particles=70, beta=0.3)
-    got = run_filter("generalised_filter", problem, seed=9, particles=70, beta=0.3)
-    assert torch.equal(got.mean, exact.mean)
-    assert torch.equal(got.log_normaliser, exact.log_normaliser)
+    actual = run_filter("generalised_filter", problem, seed=9, particles=70, beta=0.3)
+    assert torch.equal(actual.mean, exact.mean)
+    assert torch.equal(actual.log_normaliser, exact.log_normaliser)
 
 
 @pytest.mark.filterwarnings("ignore::components.errors.QuestionableConfigWarning")
@@ -198,7 +198,7 @@ def test_one_step_generalised_posterior_matches_quadrature(loss, proposal):
         "gamma": 0.5,
         "threshold": 0.8,
     }
-    got = run_filter("generalised_filter", one_observation(2.0, 1.0, 1.0), seed=4, **keys)
+    actual = run_filter("generalised_filter", one_observation(2.0, 1.0, 1.0), seed=4, **keys)
     integral = (2 * math.pi) ** -0.25 / math.sqrt(1.5)  # ∫ g^{3/2}
 
     def log_g(x):  # (6.4)
@@ -211,8 +211,8 @@ def test_one_step_generalised_posterior_matches_quadrature(loss, proposal):
         }[loss]
 
     mean, variance = moments_on_grid(log_g)
-    assert z_score(got.mean[:, 0, 0], mean).abs() < 4
-    assert z_score(got.variance[:, 0, 0], variance).abs() < 4
+    assert z_score(actual.mean[:, 0, 0], mean).abs() < 4
+    assert z_score(actual.variance[:, 0, 0], variance).abs() < 4
 
 
 def test_guided_proposal_with_robust_loss_warns():

@@ -11,7 +11,7 @@ from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 def assert_literal(model, problem):
     """Assert that each step equals the recursion with explicit inverses, without missing
     observations."""
-    got = run_filter("kalman", problem, model)
+    actual = run_filter("kalman", problem, model)
     s = problem.system
     for r, y in enumerate(problem.observations):
         m = s.m0
@@ -23,9 +23,9 @@ def assert_literal(model, problem):
                 K = P @ s.H.T @ torch.linalg.inv(s.H @ P @ s.H.T + s.Sigma)
                 m = m + K @ (value - s.H @ m)
                 P = P - K @ s.H @ P
-            assert_close(got.mean[r, t], m, rtol=1e-10, atol=1e-9)
-            assert_close(got.variance[r, t], P.diagonal(), rtol=1e-10, atol=1e-12)
-    return got
+            assert_close(actual.mean[r, t], m, rtol=1e-10, atol=1e-9)
+            assert_close(actual.variance[r, t], P.diagonal(), rtol=1e-10, atol=1e-12)
+    return actual
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -49,9 +49,9 @@ def test_diverging_covariance_matches_recursion():
     # the third is an unobserved random walk
     H = double([[1.0, 0, 0], [0, 1.0, 0]])
     drifting = type(s)(A, torch.diag(s.Q.diagonal()), H, s.Sigma, s.m0, torch.diag(s.P0.diagonal()))
-    got = run_filter("kalman", sequence(drifting, 150, 1), LinearGaussianModule(drifting))
+    actual = run_filter("kalman", sequence(drifting, 150, 1), LinearGaussianModule(drifting))
     expected = s.P0[2, 2] + s.Q[2, 2] * torch.arange(1, 151, dtype=F64)
-    assert_close(got.variance[0, :, 2], expected)
+    assert_close(actual.variance[0, :, 2], expected)
 
 
 def test_clean_errors_have_reported_variance():
@@ -62,11 +62,11 @@ def test_clean_errors_have_reported_variance():
     for seed in range(150):
         # The simulator starts at x_0 itself, so only a prior at x_0 is calibrated.
         problem, rng = load("wiener_velocity", seed, n_steps=15, prior_sd=1e-3)
-        got = run(kalman, model.build(problem, rng), problem, rng)
-        error = got.mean[0, -1] - problem.states[0, -1]
-        squares.append(error.square() / got.variance[0, -1])
+        actual = run(kalman, model.build(problem, rng), problem, rng)
+        error = actual.mean[0, -1] - problem.states[0, -1]
+        squares.append(error.square() / actual.variance[0, -1])
         covered.append(
-            ((got.lower <= problem.states) & (problem.states <= got.upper)).double().mean()
+            ((actual.lower <= problem.states) & (problem.states <= actual.upper)).double().mean()
         )
     assert z_score(torch.stack(squares), 1.0).abs().max() < 4
     assert abs(z_score(torch.stack(covered), 0.9)) < 4
@@ -75,13 +75,13 @@ def test_clean_errors_have_reported_variance():
 def test_scores_match_formulas():
     problem, rng = load("wiener_velocity", replicates=2, n_steps=40)
     model = component("model", "linear_gaussian_ssm").build(problem, rng)
-    got = run(component("inference", "kalman"), model, problem, rng)
-    scores = problem.score(got, rng)
+    actual = run(component("inference", "kalman"), model, problem, rng)
+    scores = problem.score(actual, rng)
     x = problem.states  # [1, 40, 4]
     # eqs. (D.6), (D.7), (D.8)
-    nmse = (x - got.mean).square().sum(1) / x.square().sum(1)
-    inside = (got.lower <= x) & (x <= got.upper)
-    absolute = (got.predicted - problem.observations).abs()
+    nmse = (x - actual.mean).square().sum(1) / x.square().sum(1)
+    inside = (actual.lower <= x) & (x <= actual.upper)
+    absolute = (actual.predicted - problem.observations).abs()
     literal = {
         "nmse": nmse.mean(1),
         "nmse_median": nmse.quantile(0.5, dim=1),

@@ -83,12 +83,12 @@ def test_particle_filters_agree_with_kalman(name):
         "inference", name, particles=400, **({"beta": 0.0} if name.startswith("beta") else {})
     )
     model = LinearGaussianModule(problem.system)
-    got, exact = (
+    actual, exact = (
         run(i, model, problem, Streams(3)) for i in (inference, component("inference", "kalman"))
     )
     for half in (slice(0, None, 2), slice(1, None, 2)):
-        assert z_score((got.log_normaliser - exact.log_normaliser)[half].exp(), 1.0).abs() < 4
-        assert z_score((got.mean - exact.mean)[half, -1], 0.0).abs().max() < 4.5
+        assert z_score((actual.log_normaliser - exact.log_normaliser)[half].exp(), 1.0).abs() < 4
+        assert z_score((actual.mean - exact.mean)[half, -1], 0.0).abs().max() < 4.5
 
 
 def test_weighing_by_imputed_observations_is_detected():
@@ -99,18 +99,18 @@ def test_weighing_by_imputed_observations_is_detected():
     model = LinearGaussianModule(problem.system)
     exact = run_filter("kalman", exact_problem, model)
     problem.observations[:, 2] = exact.predicted[:, 2]
-    got = run_filter("bootstrap_filter", problem, seed=3, particles=400)
-    assert z_score((got.log_normaliser - exact.log_normaliser).exp(), 1.0).abs() > 10
+    actual = run_filter("bootstrap_filter", problem, seed=3, particles=400)
+    assert z_score((actual.log_normaliser - exact.log_normaliser).exp(), 1.0).abs() > 10
 
 
 def test_no_observations_give_the_prior():
     problem = sequence(system(), T, 2)
     problem.observations[:] = math.nan
-    got = run_filter("kalman", problem)
-    assert torch.equal(got.log_normaliser, torch.zeros(2, dtype=F64))
+    actual = run_filter("kalman", problem)
+    assert torch.equal(actual.log_normaliser, torch.zeros(2, dtype=F64))
     s = problem.system
     P = s.A @ s.P0 @ s.A.T + s.Q
-    assert_close(got.variance[0, 0], P.diagonal())
+    assert_close(actual.variance[0, 0], P.diagonal())
 
 
 def test_model_is_not_evaluated_at_missing_observations():
@@ -120,45 +120,45 @@ def test_model_is_not_evaluated_at_missing_observations():
             return super().log_observation(y, x, t)
 
     problem = gappy(apart=True)
-    got = run_filter("bootstrap_filter", problem, Picky(problem.system), particles=30)
-    assert torch.isfinite(got.mean).all()
+    actual = run_filter("bootstrap_filter", problem, Picky(problem.system), particles=30)
+    assert torch.isfinite(actual.mean).all()
 
 
 def test_scores_exclude_and_count_missing_observations():
     problem, rng = load("local_level", replicates=4, n_steps=40, missing=0.3)
     model = component("model", "linear_gaussian_ssm").build(problem, rng)
-    got = run(component("inference", "kalman"), model, problem, rng)
-    scores = problem.score(got, rng)
+    actual = run(component("inference", "kalman"), model, problem, rng)
+    scores = problem.score(actual, rng)
     for r in range(4):
         present = ~problem.missing[r]
-        errors = (got.predicted[r, present] - problem.observations[r, present]).abs()
+        errors = (actual.predicted[r, present] - problem.observations[r, present]).abs()
         assert float(scores["medae"][r]) == pytest.approx(float(errors.quantile(0.5)))
         assert int(scores["missing"][r]) == (~present).sum()
     total = int(problem.missing.sum())
     assert total > 0
     assert problem.describe()["missing"] == f"{total:,} of 160 observations"
     assert {"nmse", "coverage90", "medae"} <= set(scores)
-    assert set(problem.draw(got, rng)) == {"states", "coverage"}
+    assert set(problem.draw(actual, rng)) == {"states", "coverage"}
 
 
 def test_unknown_states_leave_only_prediction_scores():
     problem, rng = load("local_level", replicates=2, n_steps=20)
     unknown = replace(problem, states=None)
     model = component("model", "linear_gaussian_ssm").build(unknown, rng)
-    got = run(component("inference", "kalman"), model, unknown, rng)
-    scores = unknown.score(got, rng)
+    actual = run(component("inference", "kalman"), model, unknown, rng)
+    scores = unknown.score(actual, rng)
     assert set(scores) == {"medae", "nmse", "log_evidence", "missing"}
-    assert torch.equal(scores["log_evidence"], got.log_normaliser)
+    assert torch.equal(scores["log_evidence"], actual.log_normaliser)
     truth = problem.means.expand(2, -1, -1)
     for r in range(2):  # the noise has mean zero, so that predictions estimate the signal
-        apart = sum(float(m - y) ** 2 for m, y in zip(truth[r], got.predicted[r], strict=True))
+        apart = sum(float(m - y) ** 2 for m, y in zip(truth[r], actual.predicted[r], strict=True))
         assert float(scores["nmse"][r]) == pytest.approx(
             apart / sum(float(m) ** 2 for m in truth[r])
         )
-    weighed = replace(got, evidence=False)  # a normaliser other than the evidence is not a score
+    weighed = replace(actual, evidence=False)  # a normaliser other than the evidence is not a score
     assert "log_evidence" not in unknown.score(weighed, rng)
     assert unknown.describe()["truth"] == "not known"
-    assert set(unknown.draw(got, rng)) == {"states"}
+    assert set(unknown.draw(actual, rng)) == {"states"}
 
 
 def test_missing_observations_are_not_corrupted():

@@ -24,11 +24,11 @@ def linear(problem, rng, name="linear_gaussian_ssm"):
 
 def assert_oracle_is_bootstrap(data, rng, of_the_noise):
     """Assert that the oracle equals the bootstrap filter of a model that contains the noise."""
-    got = run_filter("oracle", data, linear(data, rng), seed=1, particles=200)
+    actual = run_filter("oracle", data, linear(data, rng), seed=1, particles=200)
     exact = run_filter("bootstrap_filter", data, of_the_noise, seed=1, particles=200)
-    assert_close(got.mean, exact.mean, rtol=1e-8, atol=1e-8)
-    assert_close(got.log_normaliser, exact.log_normaliser, rtol=1e-9, atol=1e-9)
-    assert got.evidence
+    assert_close(actual.mean, exact.mean, rtol=1e-8, atol=1e-8)
+    assert_close(actual.log_normaliser, exact.log_normaliser, rtol=1e-9, atol=1e-9)
+    assert actual.evidence
 
 
 def test_oracle_is_bootstrap_filter_of_contaminated_model():

@@ -21,10 +21,10 @@ def test_infinite_threshold_gives_kalman_filter(weight, apart):
     model = LinearGaussianModule(problem.system)
     exact = run_filter("kalman", problem)
     wolf = component("inference", "wolf_filter", weight=weight, soft_threshold=1e200)
-    got = run(wolf, model, problem, Streams(0))
+    actual = run(wolf, model, problem, Streams(0))
     for field in ("mean", "variance", "predicted", "log_normaliser"):
-        assert_close(vars(got)[field], vars(exact)[field], rtol=1e-14, atol=1e-14)
-    assert not got.evidence
+        assert_close(vars(actual)[field], vars(exact)[field], rtol=1e-14, atol=1e-14)
+    assert not actual.evidence
 
 
 def weight_of(kind, v, Sigma, c):
@@ -42,7 +42,7 @@ def test_update_matches_weighted_precision_form(weight):
     problem.observations[0, 2] += 9.0
     c = 1.7
     wolf = component("inference", "wolf_filter", weight=weight, soft_threshold=c)
-    got = run(wolf, LinearGaussianModule(s), problem, Streams(0))
+    actual = run(wolf, LinearGaussianModule(s), problem, Streams(0))
     m = s.m0
     P = s.P0
     inverse = torch.linalg.inv(s.Sigma)
@@ -56,8 +56,8 @@ def test_update_matches_weighted_precision_form(weight):
         P_before = P
         P = torch.linalg.inv(torch.linalg.inv(P) + w2 * s.H.T @ inverse @ s.H)
         m = m + w2 * P @ s.H.T @ inverse @ v
-        assert_close(got.mean[0, t], m, rtol=1e-10, atol=1e-10)
-        assert_close(got.variance[0, t], P.diagonal(), rtol=1e-10, atol=1e-10)
+        assert_close(actual.mean[0, t], m, rtol=1e-10, atol=1e-10)
+        assert_close(actual.variance[0, t], P.diagonal(), rtol=1e-10, atol=1e-10)
         # log ∫ N(y | Hx, Σ)^w² N(x | m⁻, P⁻) dx by completing the square at the new mean
         prior = torch.distributions.MultivariateNormal(prior_mean, P_before).log_prob(m)
         log_density = torch.distributions.MultivariateNormal(s.H @ m, s.Sigma).log_prob(
@@ -65,7 +65,7 @@ def test_update_matches_weighted_precision_form(weight):
         )
         after = torch.distributions.MultivariateNormal(m, 0.5 * (P + P.T)).log_prob(m)
         log_normaliser += float(prior + w2 * log_density - after)
-    assert float(got.log_normaliser[0]) == pytest.approx(log_normaliser, rel=1e-9)
+    assert float(actual.log_normaliser[0]) == pytest.approx(log_normaliser, rel=1e-9)
 
 
 def mean_shift(inference, outlier):

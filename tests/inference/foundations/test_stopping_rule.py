@@ -81,12 +81,12 @@ def test_paths_match_all_sequences(rule):
     assert stopped.mean_probabilities((2.0, 3.0)).sum() == pytest.approx(1)
 
 
-def ends(rule, found, n, k):
+def ends(rule, record, n, k):
     """A literal version of the rule."""
-    low, high = (ends[n, k] for ends in found.tables.ends["confidence"])
+    low, high = (ends[n, k] for ends in record.tables.ends["confidence"])
     return {
         "fixed": False,
-        "until_significant": found.tables.p[n, k] < found.alpha,
+        "until_significant": record.tables.p[n, k] < record.alpha,
         "until_short": high - low <= 0.75,
         "negative_binomial": n - k == 3,
     }[rule]

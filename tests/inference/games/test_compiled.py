@@ -51,7 +51,7 @@ LAW += [
 ]
 
 
-def greedy_pair(name, opponent, who, replicates=4, episodes=30):
+def greedy_pair(name, opponent, agent, replicates=4, episodes=30):
     """States of tensors and of the loop without randomness: action values differ, players do not
     explore, and draws are deterministic."""
     certain = {"epsilon_opponent": 0.0, "policy_opponent": "epsilon_greedy"}
@@ -59,24 +59,24 @@ def greedy_pair(name, opponent, who, replicates=4, episodes=30):
     more = lambda its: GREEDY | (certain if its in drawn else {})  # noqa: E731
     keys = more(opponent) if opponent in PLAYERS else {}
     problems = [game(name, opponent, replicates, episodes, **keys) for _ in range(2)]
-    inference = player(who, **more(who))
+    inference = player(agent, **more(agent))
     return [play_game(problems[0], inference, tensors=True), play_game(problems[1], inference)]
 
 
-@pytest.mark.parametrize(("name", "opponent", "who"), FIXED)
-def test_loop_equals_tensors_without_random_draws(name, opponent, who):
-    tensors, compiled = greedy_pair(name, opponent, who)
+@pytest.mark.parametrize(("name", "opponent", "agent"), FIXED)
+def test_loop_equals_tensors_without_random_draws(name, opponent, agent):
+    tensors, compiled = greedy_pair(name, opponent, agent)
     assert difference(tensors, compiled) < 1e-9
     assert tensors.standing.rewards_so_far.any()
 
 
-@pytest.mark.parametrize(("name", "opponent", "who"), LAW)
-def test_loop_and_tensors_agree_in_distribution(name, opponent, who):
+@pytest.mark.parametrize(("name", "opponent", "agent"), LAW)
+def test_loop_and_tensors_agree_in_distribution(name, opponent, agent):
     """Means over replicates of rewards, shares of actions, action values, counts and memories, in
     standard errors."""
     replicates = 1500
     states = [
-        play_game(game(name, opponent, replicates, 20), player(who), alike=True, tensors=tensors)
+        play_game(game(name, opponent, replicates, 20), player(agent), alike=True, tensors=tensors)
         for tensors in (True, False)
     ]
     assert largest_z(*states, replicates) < 4.5
@@ -237,15 +237,15 @@ def test_known_policy_has_exact_mean_rewards(policy):
     ],
 )
 def test_resumed_run_is_identical(case):
-    name, opponent, who = case
-    inference = player(who)
+    name, opponent, agent = case
+    inference = player(agent)
 
     def open_game():
         problem = game(name, opponent, 5, 20)
         return inference, problem, *start_game(problem, inference)
 
-    whole, again = play_and_resume(open_game, 9)
-    assert difference(whole, again) == 0
+    whole, repeat = play_and_resume(open_game, 9)
+    assert difference(whole, repeat) == 0
 
 
 @pytest.mark.slow  # compilation for another type takes 20 s

@@ -38,6 +38,6 @@ def test_resumed_pair_is_identical(name, keys, agent, opponent):
         model = component("model", "q_table").build(game, rng)
         return agent, game, rng, agent.init(model, game, rng)
 
-    whole, again = play_and_resume(open_pair, keys["episodes"] // 2)
-    assert have_equal_states(whole, again)
+    whole, repeat = play_and_resume(open_pair, keys["episodes"] // 2)
+    assert have_equal_states(whole, repeat)
     assert whole.standing.rewards_so_far.shape == (3, keys["episodes"])

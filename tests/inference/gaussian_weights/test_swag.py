@@ -104,11 +104,11 @@ def test_network_is_drawn_whole_with_new_statistics():
     theta = SwagGaussian(state.mean, std, state.deviations).draw(3, generator)
     for network, row in zip(posterior.networks, theta, strict=True):
         assert_close(torch.cat([p.flatten() for p in network.parameters()]), row)
-        again = SMALL_VGG.build(problem, Streams(0))
-        for mine, its in zip(again.parameters(), network.parameters(), strict=True):
+        repeat = SMALL_VGG.build(problem, Streams(0))
+        for mine, its in zip(repeat.parameters(), network.parameters(), strict=True):
             mine.data = its.data
-        again.gather(list(problem.train.x.split(8)))
-        for mine, its in zip(again.statistics(), network.statistics(), strict=True):
+        repeat.gather(list(problem.train.x.split(8)))
+        for mine, its in zip(repeat.statistics(), network.statistics(), strict=True):
             assert_close(mine, its)
     x = problem.test.x
     logits = posterior.predict(x, rng.evaluation).logits

@@ -31,8 +31,8 @@ def scores(name, seed, steps=1200):
     return problem.score(draws, rng) | {"worst_acceptance": worst}
 
 
-def is_right(found):
-    return found["rhat"] < 1.01 and found["z_max"] < 4.5 and found["worst_acceptance"] > 0.6
+def is_right(values):
+    return values["rhat"] < 1.01 and values["z_max"] < 4.5 and values["worst_acceptance"] > 0.6
 
 
 @pytest.mark.parametrize(

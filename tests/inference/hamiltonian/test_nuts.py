@@ -89,11 +89,11 @@ def test_every_chain_matches_literal_recursion(eps, target):
     state = nuts.init(target, None, rng)
     depths = set()
     for _ in range(8):
-        again = torch.Generator()
-        again.set_state(rng.noise.get_state())
+        repeat = torch.Generator()
+        repeat.set_state(rng.noise.get_state())
         theta_before = state.theta
-        r = normal(again, C, target.dim)
-        u = [uniform(again, 2**j + 2, C) for j in range(6)]
+        r = normal(repeat, C, target.dim)
+        u = [uniform(repeat, 2**j + 2, C) for j in range(6)]
         state, _ = nuts.step(state, None, rng)
         draws = nuts.posterior(state)
         for c in range(C):

@@ -27,10 +27,10 @@ def hmc(**changes):
     return component("inference", "hmc_dlgm", **changes)
 
 
-def parts(found, module):
+def parts(gradients, module):
     """Gradients of the generative model [P_θ] and of the guide [P_φ]."""
     n = len(list(module.generative.parameters()))
-    return tuple(torch.cat([g.flatten() for g in some]) for some in (found[:n], found[n:]))
+    return tuple(torch.cat([g.flatten() for g in some]) for some in (gradients[:n], gradients[n:]))
 
 
 def test_fields_match_log_joint_and_gradient(problem):

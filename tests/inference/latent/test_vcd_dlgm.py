@@ -70,11 +70,11 @@ def test_value_matches_definition():
     batch = problem.train.part(slice(0, 3), 5 / 3)
     inference = vcd(improve_steps=2, leapfrog_steps=3, n_samples=2)
     _, info, found_gain = inference.contrast(module, batch, 0.3, 0.5, Streams(1).noise)
-    again = Streams(1).noise
+    repeat = Streams(1).noise
     with torch.no_grad():
         m, s = module.encode(batch)
-        z, further = (m + s * normal(again, 2, 3, 2) for _ in range(2))
-        z_new, _ = inference.improve(module, batch, z, 0.3 * torch.ones_like(m), again)
+        z, further = (m + s * normal(repeat, 2, 3, 2) for _ in range(2))
+        z_new, _ = inference.improve(module, batch, z, 0.3 * torch.ones_like(m), repeat)
         q = Normal(m, s)
         elbo = (module.log_joint(batch, z).mean(0) + q.entropy().sum(1)).sum() * 5 / 3
         worth = module.log_joint(batch, z_new) - q.log_prob(z_new).sum(2)

@@ -111,9 +111,9 @@ def test_random_walk_requires_no_gradient():
 
 
 @pytest.mark.parametrize(
-    ("size", "said"),
+    ("size", "message"),
     [(1e231, "chains diverged .* with a finite integral"), (1e12, "no Cholesky factor")],
 )
-def test_diverged_chains_are_distinguished_from_rounding(size, said):
-    with pytest.raises(NumericalError, match=said):
+def test_diverged_chains_are_distinguished_from_rounding(size, message):
+    with pytest.raises(NumericalError, match=message):
         factor(size * double([[1.0, 1.0], [1.0, 1.0 - 1e-9]]), 1e-10)

@@ -86,8 +86,8 @@ def test_resumed_peer_is_identical(name):
     rng.restore(streams, 8)
     costs_before = copy.copy(costs)
     with counting(costs):
-        again, _ = advance(method, restored, problem, rng, 8, 12)
-    assert torch.equal(again.kept.rows, whole.kept.rows)
+        repeat, _ = advance(method, restored, problem, rng, 8, 12)
+    assert torch.equal(repeat.kept.rows, whole.kept.rows)
     assert costs.densities - costs_before.densities < counter.densities
 
 

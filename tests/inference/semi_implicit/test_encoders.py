@@ -77,11 +77,11 @@ def exact_gradient(state, x):
 def test_bound_matches_definition():
     problem = real_rows(n=3)
     inference, state, rng = affine("sivi", problem, n_samples=2, extra_samples=3)
-    again = Streams(0).noise
-    again.set_state(rng.noise.get_state())
+    repeat = Streams(0).noise
+    repeat.set_state(rng.noise.get_state())
     batch = problem.train.part(slice(0, 2), 1.5)
     _, info = inference.step(state, batch, rng)
-    epsilon, u, others = (normal(again, n, 2, 2) for n in (2, 2, 3))
+    epsilon, u, others = (normal(repeat, n, 2, 2) for n in (2, 2, 3))
     total = 0.0
     with torch.no_grad():
         for b, m in enumerate(means(state.q, batch.x)):
@@ -172,8 +172,8 @@ def test_scores_use_moment_matched_gaussian():
     variance = (shift.var(0, correction=0) + STD.square()).expand(4, 2)
     assert_close(s.square(), variance)
     assert module.sample_latent(3, Streams(0).noise).shape == (3, 2)
-    again = inference.posterior(state).module.encode(problem.train)
-    assert torch.equal(m, again[0])
+    repeat = inference.posterior(state).module.encode(problem.train)
+    assert torch.equal(m, repeat[0])
 
 
 def test_model_encoder_is_unused():

@@ -30,10 +30,10 @@ LOGISTIC = component("model", "logistic_regression")
 
 def test_bound_matches_definition():
     inference, state, rng = affine("sivi", n_samples=3, extra_samples=4)
-    again = Streams(0).noise
-    again.set_state(rng.noise.get_state())
+    repeat = Streams(0).noise
+    repeat.set_state(rng.noise.get_state())
     _, info = inference.step(state, None, rng)
-    epsilon, u, others = (normal(again, n, 2) for n in (3, 3, 4))
+    epsilon, u, others = (normal(repeat, n, 2) for n in (3, 3, 4))
     values = []
     for e, v in zip(epsilon, u, strict=True):
         z = WEIGHT @ e + BIAS + STD * v

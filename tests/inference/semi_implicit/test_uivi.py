@@ -69,10 +69,10 @@ def test_marginal_gradient_matches_closed_form():
 def test_averaged_gradient_matches_definition():
     inference, state, rng = affine("uivi", reverse_burn_in=2, reverse_samples=3, leapfrog_steps=2)
     z, epsilon = (normal(rng.noise, 4, 2) for _ in range(2))
-    again = Streams(0).noise
-    again.set_state(rng.noise.get_state())
+    repeat = Streams(0).noise
+    repeat.set_state(rng.noise.get_state())
     estimate, _ = inference.estimate_score_function(state.q, z, epsilon, 0.3, rng.noise)
-    states, _ = iterate(ReverseConditional(state.q, z), None, epsilon, 5, 2, 0.3, again)
+    states, _ = iterate(ReverseConditional(state.q, z), None, epsilon, 5, 2, 0.3, repeat)
     for s in range(4):
         slopes = [-(z[s] - WEIGHT @ states[j, s] - BIAS) / STD**2 for j in (2, 3, 4)]
         assert torch.allclose(estimate[s], torch.stack(slopes).mean(0))

@@ -66,11 +66,11 @@ def test_value_matches_definition():
     inference, state, rng = start_fixed(
         model, 0.4, 0.7, n_samples=5, improve_steps=3, leapfrog_steps=2
     )
-    again = Streams(0).noise
-    again.set_state(rng.noise.get_state())
+    repeat = Streams(0).noise
+    repeat.set_state(rng.noise.get_state())
     _, info = inference.step(state, None, rng)
-    z = 0.4 + 0.7 * normal(again, 5, 1)
-    after = iterate(model, None, z, 3, 2, EPS, again)[0][-1]
+    z = 0.4 + 0.7 * normal(repeat, 5, 1)
+    after = iterate(model, None, z, 3, 2, EPS, repeat)[0][-1]
     q = Normal(double(0.4), double(0.7))
     elbo = float((-0.25 * z**4).mean() + q.entropy())
     improved = float((-0.25 * after**4 - q.log_prob(after)).mean())

@@ -160,11 +160,11 @@ def test_special_cases_match_samplers(dynamics, other, noise):
     if other == "sghmc":
         settings["friction"] = A
     two = component("inference", other, **settings)
-    again = Streams(0)
-    special = two.init(model, problem, again)
+    repeat = Streams(0)
+    special = two.init(model, problem, repeat)
     for _, batch in problem.batches("minibatch", Streams(1), 0, 8):
         state = single_noise.step(state, batch, rng)[0]
-        special = two.step(special, batch, again)[0]
+        special = two.step(special, batch, repeat)[0]
         assert_close(state.theta, special.theta)
 
 

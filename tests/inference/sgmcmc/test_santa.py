@@ -85,8 +85,8 @@ def test_step_matches_published_algorithm(correction, refine):
                     alpha = min(max(alpha, math.sqrt(eta) * 1.2), 1.0)
                 new += (1 - alpha) * u - eta * g * float(f[j])
                 theta = float(state.theta[k, j]) + g * new
-                got = [x[k, j].item() for x in (after.v, after.alpha, after.u, after.theta)]
-                assert got == pytest.approx([v, alpha, new, theta], rel=1e-9, abs=1e-12)
+                actual = [x[k, j].item() for x in (after.v, after.alpha, after.u, after.theta)]
+                assert actual == pytest.approx([v, alpha, new, theta], rel=1e-9, abs=1e-12)
         state = after
 
 

@@ -27,10 +27,10 @@ def test_cyclical_schedule_matches_zhang_eq_1():
     expected = [
         0.2 / 2 * (math.cos(math.pi * ((k - 1) % cycle) / cycle) + 1) for k in range(1, K + 1)
     ]
-    got = sizes(schedule="cyclical", cycle_length=4)
-    assert got == pytest.approx(expected)
-    assert got[:4] == got[4:8] == got[8:]
-    assert all(e > 0 for e in got)
+    actual = sizes(schedule="cyclical", cycle_length=4)
+    assert actual == pytest.approx(expected)
+    assert actual[:4] == actual[4:8] == actual[8:]
+    assert all(e > 0 for e in actual)
 
 
 def test_schedule_keys_are_frozen():

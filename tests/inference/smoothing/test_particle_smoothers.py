@@ -63,20 +63,23 @@ def gappy(missing):
 @pytest.mark.parametrize("name", SMOOTHERS)
 def test_smoothing_matches_joint_gaussian(name, missing):
     problem = gappy(missing)
-    got = run(smoother(name), LinearGaussianModule(problem.system), problem, Streams(3))
+    actual = run(smoother(name), LinearGaussianModule(problem.system), problem, Streams(3))
     exact = smooth_exactly(problem.system, problem.observations[0])
-    assert z_score(got.mean, exact.mean).abs().max() < 4.5
-    assert z_score(got.variance, exact.variance).abs().max() < 4.5
+    assert z_score(actual.mean, exact.mean).abs().max() < 4.5
+    assert z_score(actual.variance, exact.variance).abs().max() < 4.5
     quantile = 1.6448536269514722 * exact.variance.sqrt()
-    for bound, true in ((got.lower, exact.mean - quantile), (got.upper, exact.mean + quantile)):
+    for bound, true in (
+        (actual.lower, exact.mean - quantile),
+        (actual.upper, exact.mean + quantile),
+    ):
         # quantiles of finitely many particles are biased
         assert (bound.mean(0) - true).abs().max() < 0.08
     s = problem.system
     expected = exact.mean @ s.H.T
     spread = (s.H @ exact.covariance @ s.H.T + s.Sigma).diagonal(dim1=1, dim2=2)
-    assert z_score(got.signal.mean, expected).abs().max() < 4.5
+    assert z_score(actual.signal.mean, expected).abs().max() < 4.5
     assert (
-        got.signal.upper.mean(0) - expected - 1.6448536269514722 * spread.sqrt()
+        actual.signal.upper.mean(0) - expected - 1.6448536269514722 * spread.sqrt()
     ).abs().max() < 0.1
     # The filter, without later observations, has a large error.
     filtered = run_filter("bootstrap_filter", problem, LinearGaussianModule(s), seed=3, particles=N)
@@ -115,11 +118,11 @@ def test_pair_weights_are_independent_of_block_size(monkeypatch, block):
     model = LinearGaussianModule(GENTLE)
     law = torch.distributions.MultivariateNormal((earlier @ GENTLE.A.T)[:, None], GENTLE.Q)
     literal = log_w[:, None] + law.log_prob(later[:, :, None])  # [R, later, earlier]
-    for who in (model, Opaque(model)):
-        got = torch.full_like(literal, math.nan)
-        for pair in pairs(who, later, earlier, log_w, 2):
-            got[pair.replicates, pair.later] = pair.logits + pair.constant
-        assert_close(got, literal, rtol=1e-10, atol=1e-10)
+    for module in (model, Opaque(model)):
+        actual = torch.full_like(literal, math.nan)
+        for pair in pairs(module, later, earlier, log_w, 2):
+            actual[pair.replicates, pair.later] = pair.logits + pair.constant
+        assert_close(actual, literal, rtol=1e-10, atol=1e-10)
 
 
 def test_ffbs_weights_match_published_formula():
@@ -134,7 +137,7 @@ def test_ffbs_weights_match_published_formula():
     for _, batch in problem.batches("observation", rng, 0, 4):
         state, _ = inference.step(state, batch, rng)
         clouds.append((state.filter.weighted.x.clone(), state.filter.weighted.log_w.exp()))
-    got = inference.posterior(state)
+    actual = inference.posterior(state)
     for r in range(2):
         x = clouds[-1][0][r]
         w = clouds[-1][1][r]
@@ -147,8 +150,8 @@ def test_ffbs_weights_match_published_formula():
             f = law.log_prob(x).exp()  # [i, j]
             w = log_w_before * (f / (log_w_before @ f) @ w)
             x = particles_before
-            assert_close(got.mean[r, t], w @ x)
-            assert_close(got.variance[r, t], w @ (x - w @ x).square())
+            assert_close(actual.mean[r, t], w @ x)
+            assert_close(actual.variance[r, t], w @ (x - w @ x).square())
 
 
 @pytest.mark.parametrize("name", SMOOTHERS)
@@ -194,20 +197,20 @@ def test_weights_correct_wide_proposal(monkeypatch):
 
     monkeypatch.setattr(two_filter, "artificial_priors", wide)
     problem = gappy(False)
-    got = run(smoother("two_filter"), LinearGaussianModule(GENTLE), problem, Streams(3))
+    actual = run(smoother("two_filter"), LinearGaussianModule(GENTLE), problem, Streams(3))
     exact = smooth_exactly(GENTLE, problem.observations[0])
-    assert z_score(got.mean, exact.mean).abs().max() < 4.5
-    assert z_score(got.variance, exact.variance).abs().max() < 4.5
+    assert z_score(actual.mean, exact.mean).abs().max() < 4.5
+    assert z_score(actual.variance, exact.variance).abs().max() < 4.5
 
 
 @pytest.mark.parametrize("missing", [False, True])
 def test_rts_signal_is_exact(missing):
     problem = gappy(missing)
-    got = run_filter("rts_smoother", problem, LinearGaussianModule(GENTLE)).signal
+    actual = run_filter("rts_smoother", problem, LinearGaussianModule(GENTLE)).signal
     exact = smooth_exactly(GENTLE, problem.observations[0])
     spread = (
         (GENTLE.H @ exact.covariance @ GENTLE.H.T + GENTLE.Sigma).diagonal(dim1=1, dim2=2).sqrt()
     )
-    assert_close(got.mean[0], exact.mean @ GENTLE.H.T)
-    assert_close(got.upper[0] - got.mean[0], 1.6448536269514722 * spread)
-    assert_close(got.mean[0] - got.lower[0], 1.6448536269514722 * spread)
+    assert_close(actual.mean[0], exact.mean @ GENTLE.H.T)
+    assert_close(actual.upper[0] - actual.mean[0], 1.6448536269514722 * spread)
+    assert_close(actual.mean[0] - actual.lower[0], 1.6448536269514722 * spread)

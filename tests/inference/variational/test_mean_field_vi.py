@@ -164,14 +164,14 @@ def test_warmup_scales_kl_linearly(t):
     recorded."""
     problem = real()
     rng = Streams(0)
-    again = Streams(0)
+    repeat = Streams(0)
     inference = component("inference", "mean_field_vi", kl_scale=0.5, warmup=10)
     state = replace(
         inference.init(component("model", "mlp").build(problem, rng), problem, rng), t=t
     )
-    component("model", "mlp").build(problem, again)  # repeats the draws of the first call
+    component("model", "mlp").build(problem, repeat)  # repeats the draws of the first call
     q = copy.deepcopy(state.q)
-    terms = inference.terms(q, t, problem.train, again.noise)
+    terms = inference.terms(q, t, problem.train, repeat.noise)
     after, info = inference.step(state, problem.train, rng)
     (
         terms["log_likelihood"] - 0.5 * min(1.0, t / 10) * terms["kl"] + q.network.hyperprior()

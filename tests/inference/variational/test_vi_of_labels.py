@@ -59,5 +59,5 @@ def test_score_is_negative_bound_with_fixed_noise(monkeypatch):
     assert float(state.module.kl().detach()) > 1.0
     for _ in range(2):
         assert inference.posterior(state).scores() == {"nelbo": pytest.approx(expected, rel=1e-12)}
-    again, _ = begin(inference, problem)
-    assert all(torch.equal(a, b) for a, b in zip(again.noise, state.noise, strict=True))
+    repeat, _ = begin(inference, problem)
+    assert all(torch.equal(a, b) for a, b in zip(repeat.noise, state.noise, strict=True))

@@ -178,10 +178,10 @@ def play_and_resume(opened, half: int):
     kept = {k: (v.rows if hasattr(v, "rows") else v).clone() for k, v in tensors.items()}
     streams = rng.state()
     whole = play_episodes(agent, game, rng, state, half, game.episodes)
-    agent, game, again, fresh = opened()
-    again.restore(streams)
-    state = play_episodes(agent, game, again, unpack(skeleton, kept, fresh), half, game.episodes)
-    torch.testing.assert_close(again.state(), rng.state(), rtol=0, atol=0)
+    agent, game, repeat, fresh = opened()
+    repeat.restore(streams)
+    state = play_episodes(agent, game, repeat, unpack(skeleton, kept, fresh), half, game.episodes)
+    torch.testing.assert_close(repeat.state(), rng.state(), rtol=0, atol=0)
     return whole, state
 
 
@@ -201,6 +201,6 @@ def mean_and_se(x: torch.Tensor) -> tuple[float, float]:
     return float(x.mean()), float(x.std() / len(x) ** 0.5)
 
 
-def assert_near(found, exact) -> None:
+def assert_near(actual, exact) -> None:
     """Assert that tensors or arrays agree up to rounding."""
-    np.testing.assert_allclose(found, exact, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(actual, exact, rtol=1e-7, atol=1e-7)

@@ -126,13 +126,13 @@ def check_resumed(
     """State of a stopped and resumed run; asserts that its state, draws and noise equal those of an
     uninterrupted run."""
     whole, rng = train(inference, model, problem, steps)
-    again, restored = train_and_resume(inference, model, problem, steps, stop, folder)
-    assert_same_state(whole, again)
+    repeat, restored = train_and_resume(inference, model, problem, steps, stop, folder)
+    assert_same_state(whole, repeat)
     assert torch.equal(rng.noise.get_state(), restored.noise.get_state())
-    first, other = (inference.posterior(state) for state in (whole, again))
+    first, other = (inference.posterior(state) for state in (whole, repeat))
     if hasattr(first, "draws"):
         assert torch.equal(first.draws, other.draws)
-    return again
+    return repeat
 
 
 def assert_same_state(one: Any, other: Any) -> None:

@@ -113,14 +113,14 @@ def test_resumed_run_is_identical(iterations, tmp_path):
     problem = regression()
     inference = laboratory(iterations=iterations, at=[1, 4], draws=4)
     whole, _ = train(inference, LINEAR, problem, 5)
-    again, _ = train_and_resume(inference, LINEAR, problem, 5, 2, tmp_path)
+    repeat, _ = train_and_resume(inference, LINEAR, problem, 5, 2, tmp_path)
     untimed, others = (
         {k: v for k, v in state.findings.scores.items() if k.split("/")[0] not in TIMES}
-        for state in (whole, again)
+        for state in (whole, repeat)
     )
     assert untimed == others
-    assert whole.findings.curves == again.findings.curves
-    assert_close(tensors(whole), tensors(again), rtol=0, atol=0)
+    assert whole.findings.curves == repeat.findings.curves
+    assert_close(tensors(whole), tensors(repeat), rtol=0, atol=0)
 
 
 def test_parameters_of_p_are_excluded():
