@@ -51,7 +51,7 @@ DECLARED = [
     (
         Method,
         {"requires": Requirements(kinds="density")},
-        "requires.kinds is a str, must be a set of words",
+        "requires.kinds is a str, must be a set",
     ),
     (Net, {"offers": {"elbow"}}, "offers: unknown word 'elbow'; import Elbo from components"),
     (
@@ -130,13 +130,13 @@ def test_plugin_with_unknown_yaml_keys_is_refused(register_plugin, monkeypatch):
     monkeypatch.setattr("runner.compose.check.check_declared", lambda *_: None)
     with pytest.raises(
         ConfigError,
-        match=r"inference.steps: missing; .* \(class Mine: mine_to_be_wrong.py, line 3; add it",
+        match=r"inference.steps: missing; .* \(class Mine: mine_to_be_wrong.py, line 3",
     ):
         build_component("inference", {"name": "wrong_one", "lr": 0.1}, "inference")
     monkeypatch.setattr("runner.disk.conf_folders.find", lambda *_: yaml)
     with pytest.raises(
         ConfigError,
-        match=r"wrong_one.yaml: lrr: unknown key of inference=wrong_one, did you mean lr\?",
+        match=r"wrong_one.yaml: lrr: unknown key .* lr\?",
     ):
         refuse_unknown_defaults("inference", "wrong_one", ["lrr"], {"lr", "name"})
 

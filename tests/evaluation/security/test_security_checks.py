@@ -135,7 +135,7 @@ def test_sizes_in_wrong_units_are_refused(norm, most):
     pgd, fgsm = (component("attacker", name, norm=norm) for name in ("pgd", "fgsm"))
     with pytest.raises(
         ConfigMismatchError,
-        match=r"attacker.eps: 255 exceeds the range of inputs of small .*\[0, 1\]",
+        match=r"attacker.eps: 255 .*\[0, 1\]",
     ) as error:
         security_curve(problem, model, pgd, threat(pgd, [0.0, 255.0]), Streams(0))
     assert "\n" not in str(error.value)

@@ -41,51 +41,44 @@ def test_attacker_keys_define_the_threat():
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (
-            ["attacker.eps=[0.2,0.1]"],
-            "attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2]",
-        ),
-        (
-            ["attacker.eps=[]"],
-            "attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2]",
-        ),
-        (["attacker.eps=[-0.1]"], "attacker.eps.0=-0.1: out of range, must be ≥ 0"),
-        (["attacker.eps=0.1"], "attacker.eps=0.1: must be a list [a, b, …]"),
-        (["+attacker.esp=[0.1]"], "attacker.esp: unknown key, did you mean eps?"),
+        (["attacker.eps=[0.2,0.1]"], r"attacker.eps: .* increasing sizes"),
+        (["attacker.eps=[]"], r"attacker.eps: .* increasing sizes"),
+        (["attacker.eps=[-0.1]"], "attacker.eps.0=-0.1: .*≥ 0"),
+        (["attacker.eps=0.1"], "attacker.eps=0.1: must be a list"),
+        (["+attacker.esp=[0.1]"], "attacker.esp: unknown key, .* eps"),
         (
             ["attacker.eps=[0.2,0.1]", "attacker.criterion=none"],
-            "attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2]",
+            r"attacker.eps: .* increasing sizes",
         ),
         (
             ["attacker=worst_case", "attacker.members=[fgsm,{name: pgd, eps: [0.3]}]"],
-            "attacker.members: pgd sets eps=[0.3]; set attacker.eps for all members instead",
+            "attacker.members: pgd .*; set attacker.eps for all members",
         ),
         (
             ["attacker=worst_case", "attacker.members=[fgsm,{name: pgd, eps: [0.3,0.2]}]"],
-            "attacker.members.1.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2]",
+            "attacker.members.1.eps: .* increasing sizes",
         ),
         (
             ["attacker=worst_case", "attacker.members=[fgsm,cw]"],
-            "attacker.members: cw is bounded in l2, but the worst case in linf; use norm=l2 for all, or leave cw out",
+            "attacker.members: cw .*; use norm=l2 for all, or leave cw out",
         ),
         (
             [
                 "inference=adversarial_training",
                 "inference.training_attacker={name: pgd, eps: [0.3,0.2]}",
             ],
-            "inference.training_attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2]",
+            "inference.training_attacker.eps: .* increasing sizes",
         ),
         (
             ["attacker=worst_case", "attacker.members=[gaussian_contamination]"],
-            "attacker.members.0=gaussian_contamination does not fit dataset=digits (a supervised problem); "
+            "attacker.members.0=gaussian_contamination .*dataset=digits .*; "
             "compatible values of attacker.members.0: ",
         ),
     ],
 )
 def test_invalid_threats_name_the_key(overrides, message):
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, match=f"^{message}"):
         job(*DIGITS, *overrides)
-    assert str(error.value).startswith(message)
 
 
 def test_word_sizes_are_integers():

@@ -175,6 +175,6 @@ def test_training_sets_of_unequal_size_are_refused():
     problems = [splits(rows=20)[0], splits(rows=21)[1]]
     with pytest.raises(
         ConfigMismatchError,
-        match="differ in the shape of their training rows \\(20 × 3 and 21 × 3\\)",
+        match=r"20 × 3 and 21 × 3",
     ):
         SupervisedReplicates(problems)

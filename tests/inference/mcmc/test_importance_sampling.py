@@ -189,7 +189,7 @@ class Nowhere(TwoModes):
             Nowhere,
             1,
             NumericalError,
-            "log density is not finite at any of 100 draws of the prior",
+            "not finite at any of 100 draws",
         ),
     ],
 )
@@ -202,6 +202,6 @@ def test_prior_without_weight_is_reported():
     whole = small_problems.real(n=6, n_inputs=1, n_tasks=1)
     model = component("model", "linear_regression").build(whole, Streams(0))
     model.log_likelihood = lambda theta, batch: theta.new_full((len(theta), 1), -torch.inf)
-    message = r"all weights of the first 100 draws are zero; change inference\.proposal"
+    message = r"100 draws .*; change inference\.proposal"
     with pytest.raises(NumericalError, match=message):
         run_sampler(model, 1, problem=whole, proposal="prior")

@@ -123,6 +123,6 @@ def test_few_draws_leave_no_singular_component():
 def test_zero_density_everywhere_is_refused():
     target = TwoModes()
     target.log_prior = lambda theta: theta.new_full((len(theta),), -torch.inf)
-    message = r"not finite at any of 50 draws of the proposal; raise inference\.pilot"
+    message = r"50 draws .*; raise inference\.pilot"
     with pytest.raises(NumericalError, match=message):
         fit_mixture(target, None, single([0.0]), 2, 1, 50, generator())

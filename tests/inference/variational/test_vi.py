@@ -75,7 +75,7 @@ def test_incompatible_pairs_are_refused():
     vae = component("model", "vae")
     with pytest.raises(
         ConfigError,
-        match="model=vae needs values of kind binary or real; dataset=counts has kind count",
+        match=r"model=vae .* binary or real; dataset=counts",
     ):
         check_pairs(OfCounts(name="counts"), vae, vi(), None)
     with pytest.raises(
