@@ -29,8 +29,8 @@ from runner.study import snapshot as snapshots
 from runner.study.choice import select_runs
 from runner.study.definition import load_study
 from runner.study.study import run_remaining
+from scripts.prose.scores import FOLDER, list_scores
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results"
 PLACE = ["budget", "row", "problem"]
 
 
@@ -65,7 +65,7 @@ def write(suite: Suite, new: pd.DataFrame) -> None:
 def from_results(suite: Suite, name: str) -> pd.DataFrame:
     """Lines of a study's kept scores with the suite's rows, problems, scores and replicates."""
     study = load_study(name)
-    kept = read_kept_scores({name: RESULTS / f"{name}_replicates.csv"}, study)
+    kept = read_kept_scores({name: list_scores(FOLDER)[name]}, study)
     commit = dict(kept.origin.provenance).get("frozen", "").partition("commit ")[2]
     metrics = {
         (table.name, column): table.column_metric(column)

@@ -16,6 +16,8 @@ from pathlib import Path
 
 from rich._export_format import CONSOLE_SVG_FORMAT
 
+from scripts.prose.scores import FOLDER, list_scores
+
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 COMMAND = ["+experiment=digits_fgsm", "smoke=true", "tracking=false"]
@@ -52,7 +54,7 @@ def report(target: Path) -> None:
         print(f"Chromium not found: {target.name} is unchanged")
         return
     with tempfile.TemporaryDirectory() as folder:
-        scores_path = ROOT / "docs" / "results" / f"{REPORT}_replicates.csv"
+        scores_path = list_scores(FOLDER)[REPORT]
         report_args = [
             "report",
             REPORT,

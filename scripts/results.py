@@ -7,7 +7,7 @@ them.
     python -m scripts.results hmm_vis spoofed    only these; creates pages that do not exist yet
     python -m scripts.results hmm_vis --keep outputs    take scores, provenance and figures from these records
 
-A page is the output of ``runner report STUDY --with docs/results/STUDY_replicates.csv``.
+A page is the output of ``runner report STUDY --with docs/results/STUDY_replicates.csv.gz``.
 ``STUDY_origin.json`` next to the scores holds facts that are only in records.
 
 ``README.md`` and ``chapters/*.md`` are made from ``*.md.in``, with numbers named by key
@@ -18,6 +18,7 @@ each page. Pages of scripts, and figures drawn from records that were not kept, 
 from __future__ import annotations
 
 import argparse
+import gzip
 import io
 import re
 import sys
@@ -100,8 +101,10 @@ def make(name: str, output_dir: Path | None, launched: str | None) -> dict[str, 
         if name in reruns:
             page = note_rerun(page, reruns[name])
         files[f"{name}.md"] = page.encode()
-        for end in ("replicates.csv", "origin.json") if snapshot else ():
-            files[f"{name}_{end}"] = (folder / f"{name}_{end}").read_bytes()
+        if snapshot:
+            scores = (folder / f"{name}_replicates.csv").read_bytes()
+            files[f"{name}_replicates.csv.gz"] = gzip.compress(scores, mtime=0)
+            files[f"{name}_origin.json"] = (folder / f"{name}_origin.json").read_bytes()
     return files
 
 
@@ -115,7 +118,7 @@ def read_kept(name: str, output_dir: Path | None) -> tuple[StudyDefinition, Kept
         return load_scores(FOLDER, name)
     if output_dir is None:
         raise ConfigError(
-            f"{name}_replicates.csv does not exist; use --keep DIR to take it from records"
+            f"{name}_replicates.csv.gz does not exist; use --keep DIR to take it from records"
         )
     study = load_study(name)
     return study, read_kept_scores({}, study)

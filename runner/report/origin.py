@@ -88,7 +88,7 @@ def write_origin(origin: Origin, path: Path) -> Path:
 
 def origin_path(scores: Path) -> Path:
     """Path of the origin next to a file of scores."""
-    stem = scores.name.removesuffix(".csv").removesuffix("_replicates")
+    stem = scores.name.partition(".csv")[0].removesuffix("_replicates")
     return scores.with_name(f"{stem}_origin.json")
 
 
@@ -120,7 +120,7 @@ class Kept:
         by_stem = {}
         for path in self.beside:
             for stem, caption in self.origin.figures.items():
-                picture = path.with_name(path.name.removesuffix("replicates.csv") + f"{stem}.png")
+                picture = path.with_name(path.name.partition("replicates.csv")[0] + f"{stem}.png")
                 if picture.is_file():
                     by_stem[stem] = (caption, picture)
         return by_stem

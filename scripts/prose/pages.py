@@ -49,7 +49,7 @@ def list_templates(folder: Path = FOLDER) -> list[Path]:
 
 def has_kept_scores(folder: Path, name: str) -> bool:
     """True if a page has scores of a study or ranks of a calibration next to it."""
-    return any((folder / f"{name}_{kept}.csv").is_file() for kept in KEPT)
+    return any(any(folder.glob(f"{name}_{kept}.csv*")) for kept in KEPT)
 
 
 def list_unscored(folder: Path = FOLDER) -> list[Path]:

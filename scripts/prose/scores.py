@@ -19,7 +19,7 @@ from runner.study.definition import StudyDefinition, load_study
 from runner.study.table_specs import TableSpec
 
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "results"
-ENDING = "_replicates.csv"
+ENDING = "_replicates.csv"  # or, compressed, _replicates.csv.gz
 PARTS = ("study", "row", "column", "table")
 Parts = tuple[str, str, str, str]
 
@@ -56,8 +56,8 @@ class Found:
 
 def list_scores(folder: Path) -> dict[str, Path]:
     """Files of kept scores by study, in the order of the names."""
-    paths = sorted(folder.glob(f"*{ENDING}"))
-    return {path.name.removesuffix(ENDING): path for path in paths}
+    paths = sorted(folder.glob(f"*{ENDING}*"))
+    return {path.name.partition(ENDING)[0]: path for path in paths}
 
 
 @cache
@@ -67,9 +67,10 @@ def load_scores(folder: Path, name: str) -> tuple[StudyDefinition, Kept]:
     Raises:
         ProseError: no scores are kept.
     """
-    scores = folder / f"{name}{ENDING}"
-    if not scores.is_file():
-        raise ProseError(f"{name}: no kept scores{nearest(name, list(list_scores(folder)))}")
+    kept = list_scores(folder)
+    if name not in kept:
+        raise ProseError(f"{name}: no kept scores{nearest(name, list(kept))}")
+    scores = kept[name]
     path = origin_path(scores)
     origin = read_origin(path) if path.is_file() else Origin()
     study = load_study(origin.study or name)

@@ -3,23 +3,22 @@ replicate."""
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from scripts.prose.scores import FOLDER
+from scripts.prose.scores import FOLDER, list_scores
 
-CARDS = sorted(FOLDER.glob("*_card_replicates.csv"))
+CARDS = [path for name, path in list_scores(FOLDER).items() if name.endswith("_card")]
 
 
 def find_broken(path: Path) -> list[str]:
     """Cells with a certified accuracy above the accuracy under attack, or with a wrong gap."""
-    scores: dict[str, dict[tuple[str, ...], float]] = {}
-    with path.open(newline="", encoding="utf-8") as file:
-        for line in csv.DictReader(file):
-            key = tuple(line[k] for k in ("row", "column", "seed", "replicate"))
-            scores.setdefault(line["table"], {})[key] = float(line["score"])
+    scores: dict[str, dict[tuple[object, ...], float]] = {}
+    for line in pd.read_csv(path).itertuples():
+        key = (line.row, line.column, line.seed, line.replicate)
+        scores.setdefault(line.table, {})[key] = line.score
     broken = []
     for table in [name for name in scores if name.startswith("certified")]:
         attacked = scores[table.replace("certified", "attacked")]
@@ -41,5 +40,5 @@ def test_certificate_above_its_attack_is_detected(tmp_path):
     lines = [f"{table},none,0.1,digits,0,0,{score}" for table, score in rows]
     header = "table,row,column,data,seed,replicate,score"
     path.write_text("\n".join([header, *lines]), encoding="utf-8")
-    assert find_broken(path) == ["certified: ('none', '0.1', '0', '0')"]
+    assert find_broken(path) == ["certified: ('none', 0.1, 0, 0)"]
     assert CARDS

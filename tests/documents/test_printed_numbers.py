@@ -150,7 +150,7 @@ def test_scores_count_for_reprinted_numbers(folder, monkeypatch):
     names = ("boustati_table_6_1", "boustati_table_d_3")
     monkeypatch.setattr(printed, "list_tables", lambda: [load_published(name) for name in names])
     clear_caches()
-    shutil.copy(FOLDER / "air_quality_replicates.csv", folder)
+    shutil.copy(FOLDER / "air_quality_replicates.csv.gz", folder)
     cells = printed.collect_cells(folder)
     assert len(cells) == 22
     assert set(cells["replicates"]) == {100}

@@ -14,7 +14,14 @@ from scripts.prose.fields import fill_field
 from scripts.prose.hand_typed import find_hand_typed
 from scripts.prose.pages import list_templates, list_unscored, make_missing, make_page
 from scripts.prose.printed_page import NAME, make_printed
-from scripts.prose.scores import FOLDER, Lookup, ProseError, clear_caches, load_scores
+from scripts.prose.scores import (
+    FOLDER,
+    Lookup,
+    ProseError,
+    clear_caches,
+    list_scores,
+    load_scores,
+)
 
 KEY = "spoofed:Kalman, all:8:rmse"
 FIELD = 'RMSE {{{{ score("{}") }}}}'
@@ -237,8 +244,7 @@ def test_pages_match_templates_and_scores(template):
 
 
 def test_studies_state_what_replicates_redraw():
-    for scores in FOLDER.glob("*_replicates.csv"):
-        name = scores.name.removesuffix("_replicates.csv")
+    for name in list_scores(FOLDER):
         study, _ = load_scores(FOLDER, name)
         assert study.draws_anew, name
         page = FOLDER / f"{name}.md"
