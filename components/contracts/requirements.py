@@ -32,7 +32,7 @@ TRAITS: dict[str, tuple[str, str]] = {
 
 
 class ChoiceFacts(NamedTuple):
-    """ChoiceFacts about a dataset and a model, as configured or as declared by their classes."""
+    """Facts about a dataset and a model, as configured or as declared by their classes."""
 
     dataset: str
     kind: str

@@ -27,7 +27,6 @@ from torch import Tensor
 
 from components.contracts.capabilities import GivenFunction, LogJoint
 from components.contracts.posteriors import (
-    DrawsInBulk,
     HoldsDraws,
     HoldsModule,
     Redraws,
@@ -47,6 +46,7 @@ from components.evaluation.pointwise import (
     of_series,
     pointwise_of_labels,
 )
+from components.inference.linear.conjugate_posterior import ConjugatePosterior
 from components.posteriors.draws import Draws
 from components.posteriors.inference_data import Groups, parameter_groups
 from components.problems.supervised import Supervised
@@ -71,8 +71,8 @@ def inference_groups(problem: Problem, posterior: object, rng: Rng) -> DataTree:
     Raises:
         ConfigMismatchError: the posterior holds no draws of parameters, functions or states.
     """
-    if isinstance(posterior, DrawsInBulk):
-        posterior = posterior.bulk_draws
+    if isinstance(posterior, ConjugatePosterior):
+        posterior = posterior.draws
     if isinstance(posterior, HoldsDraws):
         draws = posterior.select_replicate(0)
         if not isinstance(draws, Draws) or not draws.n_draws:

@@ -84,7 +84,7 @@ class ClassDeclaration:
         return self.words("kind") or self.requires.kinds
 
     def offered_facts(self) -> list[ChoiceFacts]:
-        """ChoiceFacts of a dataset, or of a model for each kind of problem, declared by its class.
+        """Facts of a dataset, or of a model for each kind of problem, declared by its class.
 
         Capabilities of a model are those of all its settings.
         """

@@ -56,7 +56,7 @@ def check_pairs(
 
 
 def run_facts(dataset: Dataset, model: Model) -> ChoiceFacts:
-    """ChoiceFacts about the dataset and the model of a run, as configured."""
+    """Facts about the dataset and the model of a run, as configured."""
     return dataset.data_facts()._replace(
         simulates=dataset.simulates, model=f"model={model.name}", offers=model.capabilities()
     )

@@ -12,7 +12,6 @@ from components.contracts.posteriors.labels import (
     CastablePosterior,
     Defends,
     DensityPosterior,
-    DrawsInBulk,
     HoldsDraws,
     HoldsFit,
     HoldsModule,

@@ -140,14 +140,6 @@ class HoldsModule(Protocol):
 
 
 @runtime_checkable
-class DrawsInBulk(Protocol):
-    """A posterior in closed form that also returns draws of its parameters."""
-
-    @property
-    def bulk_draws(self) -> HoldsDraws: ...
-
-
-@runtime_checkable
 class Defends(Predicts, Protocol):
     """A defended classifier that exposes the classifier without its defence."""
 

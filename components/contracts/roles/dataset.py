@@ -84,7 +84,7 @@ class Dataset(Component, Generic[P]):
         return self.label_kind
 
     def data_facts(self) -> ChoiceFacts:
-        """ChoiceFacts about its data that other components may require, as configured."""
+        """Facts about its data that other components may require, as configured."""
         return ChoiceFacts(
             self.name,
             self.poses(),

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import GivenFunction, LogJoint
-from components.contracts.posteriors import DrawsInBulk, HoldsDraws, HoldsModule, Predicts, Redraws
+from components.contracts.posteriors import HoldsDraws, HoldsModule, Predicts, Redraws
 from components.contracts.predictive import (
     Categorical,
     PoissonMixture,
@@ -32,6 +32,7 @@ from components.evaluation.calibration.simulated import (
     Simulated,
     sample_labels,
 )
+from components.inference.linear.conjugate_posterior import ConjugatePosterior
 from components.posteriors.draws import FORECASTS, Draws
 from components.series.structural.structural_posterior import StructuralDraws
 
@@ -84,7 +85,7 @@ def _rank_labels(
 ) -> Quantities:
     problem = simulated.problem
     n = problem.n
-    held = posterior.bulk_draws if isinstance(posterior, DrawsInBulk) else posterior
+    held = posterior.draws if isinstance(posterior, ConjugatePosterior) else posterior
     if simulated.theta is not None and isinstance(held, HoldsDraws):
         theta = thin(held, n_draws, generator).of(held.draws)
         test = held.predictive(theta, problem.test.x)

@@ -55,10 +55,6 @@ class ConjugatePosterior:
         return self.draws.flat
 
     @property
-    def bulk_draws(self) -> Draws:
-        return self.draws
-
-    @property
     def scale(self) -> float:
         """s²: σ², or b/a."""
         return self.noise if isinstance(self.noise, float) else self.noise[1] / self.noise[0]

@@ -356,7 +356,6 @@ class StructuralInference(Inference[StructuralSeries, Sequence, Series, S], Gene
         HoldsDraws,
         Forecasts,
         StructuralPosterior,
-        StructuralPosterior,
         Selects,
         AffineInInputs,
         WritesFiles,
