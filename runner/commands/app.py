@@ -19,7 +19,7 @@ from runner.catalogue.words import explicit_keys, is_sweep, sweep_required_messa
 from runner.commands.done import find_finished_run
 from runner.commands.unexpected import describe_unexpected
 from runner.compose.compose import Composed, compose_in_full, without_hydra
-from runner.compose.validate import ResolvedConfig, resolve
+from runner.compose.expand import ResolvedConfig, resolve
 from runner.errors import ConfigError, RunFailure
 from runner.execution.screen import show_run as console
 from runner.record import usage

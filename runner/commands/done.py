@@ -11,7 +11,8 @@ from typing import Any
 
 from runner.catalogue.declarations import data_state
 from runner.catalogue.settings import sign
-from runner.compose.validate import ResolvedConfig, check_draws
+from runner.compose.expand import ResolvedConfig
+from runner.compose.validate import check_draws
 from runner.record.facts import list_folder, read
 from runner.record.files import warn_damage
 

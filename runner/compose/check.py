@@ -20,8 +20,9 @@ from components.registry import CHOSEN
 from runner.catalogue.declarations import declaration
 from runner.catalogue.parts import all_parts, each, known_keys
 from runner.catalogue.settings import OBJECTIVES_KEY, Settings, Values, requested_objectives
+from runner.compose.expand import ResolvedConfig
 from runner.compose.pairs import check_pairs
-from runner.compose.validate import ResolvedConfig, validate_model
+from runner.compose.validate import validate_model
 from runner.errors import ConfigError, UnfitError, nearest
 
 Parts = dict[str, Any]  # component, or None, of each role

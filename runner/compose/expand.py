@@ -7,14 +7,15 @@ signature describe the whole run.  No component is built and torch is not import
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from components.contracts.requirements import CHAINS, LEFT_OUT, THINNING
 from components.registry import CHOSEN, REQUIRED, ROLES
 from runner.catalogue.declarations import CONFIG, read_index
 from runner.catalogue.parts import (
@@ -26,38 +27,53 @@ from runner.catalogue.parts import (
     parse_number,
 )
 from runner.catalogue.plugins import import_plugins
-from runner.catalogue.settings import UNSIGNED_KEYS, Values
-from runner.compose.compose import Composed
+from runner.catalogue.settings import UNSIGNED_KEYS, Settings, Values
+from runner.catalogue.words import parse_overrides
+from runner.compose.compose import Composed, compose_in_full, restore_hydra_on_exit, without_hydra
+from runner.compose.validate import shorten_for_smoke, validate
 from runner.disk import conf_folders
 from runner.disk.read_yaml import value_at
 from runner.errors import ConfigError, display_path, nearest
 
-FEWEST = 4  # smallest number of draws per chain for ESS and R̂
-
 
 @dataclass(frozen=True, kw_only=True)
-class ExpandedConfig:
-    """A composed config with all keys."""
+class ResolvedConfig:
+    """A valid config with all keys, before its components are built.
+
+    It has an identity and a folder once its data are named.
+    """
 
     config: Values  # with smoke overrides and all nested components, as recorded
+    settings: Settings  # its run-level keys
     notes: list[str]  # notes for the user on how the config was interpreted
     overrides: list[str]  # ``key=value`` as requested, the name of the run
     explicit: frozenset[str]  # keys set on the command line
     # keys of each role as composed, before keys unknown to its component were left out
     given: dict[str, Values]
+    data: str = ""  # name of the data ("sarcos-sim" is never "sarcos"); empty: not named yet
+    signature: str = ""
 
     @property
     def choice(self) -> dict[str, str | None]:
         """Name of the component of each role."""
         return {role: (self.config.get(role) or {}).get("name") for role in CHOSEN}
 
+    @property
+    def budget(self) -> dict[str, float]:
+        """Cost limits of a replicate, by kind."""
+        limits = self.settings.budget or {}
+        return {kind: limit for kind, limit in limits.items() if limit is not None}
 
-def expand(composed: Composed) -> ExpandedConfig:
-    """Expand a composed config.
+    @property
+    def folder(self) -> Path:
+        return Path(self.settings.output_dir) / self.settings.experiment / self.signature
+
+
+def resolve(composed: Composed) -> ResolvedConfig:
+    """Expand a composed config and validate its run-level keys.
 
     Raises:
-        ConfigError: a component is missing, misplaced or does not exist, or the config names
-            code or a file that is refused.
+        ConfigError: an error detectable without building a component, in one to three lines.
     """
     explicit = frozenset(composed.explicit or ())
     config = to_container(composed.cfg)
@@ -78,13 +94,34 @@ def expand(composed: Composed) -> ExpandedConfig:
         if role in explicit and config.get(role) is not None:
             config[role] = _drop_foreign_keys(role, config[role], explicit, notes)
     config = fill_in(config, explicit if is_smoke else None)
-    return ExpandedConfig(
+    return ResolvedConfig(
         config=config,
+        settings=validate(config),
         notes=notes,
         overrides=_signed_settings(config, explicit),
         explicit=explicit,
         given=given,
     )
+
+
+def resolve_words(words: list[str], once: str) -> ResolvedConfig:
+    """Compose, expand and validate the config of ``words``: overrides and ``--config-dir``.
+
+    Args:
+        words: as on the command line of one run.
+        once: advice for an override with several values, such as "call run once for each".
+
+    Raises:
+        ConfigError: an error detectable without building a component.
+    """
+    argv, folder = conf_folders.split_config_dir(words)
+    conf_folders.use(folder)
+    if swept := [o.input_line for o in parse_overrides(argv) if o.is_sweep_override()]:
+        raise ConfigError(f"{swept[0]}: several values need a sweep; {once}")
+    with restore_hydra_on_exit():
+        cfg = compose_in_full(argv)
+        HydraConfig.instance().set_config(cfg)  # for ${hydra:…} in a user's config
+        return resolve(without_hydra(cfg))
 
 
 def to_container(cfg: DictConfig) -> Values:
@@ -183,7 +220,7 @@ def fill_in(config: Values, smoke_keys: Collection[str] | None) -> Values:
         if config.get(role) is not None
     }
     if smoke_keys is not None:
-        config = _shorten_for_smoke(config, smoke_keys)
+        config = shorten_for_smoke(config, smoke_keys)
     normalised: Values = json.loads(json.dumps(config))
     return normalised
 
@@ -212,31 +249,3 @@ def merge_smoke_overrides(
             value = merge_smoke_overrides(base[key], value, explicit, f"{path}{key}.")
         merged[key] = value
     return merged
-
-
-def _shorten_for_smoke(config: Values, explicit: Collection[str]) -> Values:
-    """Limit burn-in and thinning of a smoke run: at least half of its steps remain, and four draws.
-
-    The smoke overrides of an experiment fit its own sampler; this covers a sampler chosen by the
-    user."""
-    inference = dict(config.get("inference") or {})
-    key = burn_in_key(inference)
-    steps = config["steps"]
-    if key is None or not isinstance(inference[key], int) or not isinstance(steps, int):
-        return config
-    if f"inference.{key}" not in explicit and inference[key] >= steps:
-        inference[key] = steps // 2
-    n_kept = max(1, (steps - inference[key]) // FEWEST)
-    if f"inference.{THINNING}" not in explicit and isinstance(inference.get(THINNING), int):
-        inference[THINNING] = min(inference[THINNING], n_kept)
-    return config | {"inference": inference}
-
-
-def burn_in_key(keys: Mapping[str, Any]) -> str | None:
-    """Key of the burn-in, the number of initial steps without kept draws, or None.
-
-    The key ``warmup`` of a method without chains is a KL warm-up and does not count.
-    """
-    return next(
-        (key for key in LEFT_OUT if key in keys and (key != "warmup" or CHAINS in keys)), None
-    )

@@ -18,8 +18,9 @@ from runner.catalogue.declarations import data_state
 from runner.catalogue.settings import Settings, sign
 from runner.compose.check import Composition
 from runner.compose.compose import Composed
+from runner.compose.expand import ResolvedConfig, resolve
 from runner.compose.suggest import add_suggested_fixes
-from runner.compose.validate import ResolvedConfig, check_draws, resolve, validate_model
+from runner.compose.validate import check_draws, validate_model
 from runner.errors import ConfigError, UnfitError
 
 

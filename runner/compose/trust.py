@@ -14,7 +14,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf import __version__ as omegaconf_version
 
-from runner.disk.read_yaml import leaves
+from runner.compose.validate import leaves
 from runner.errors import ConfigError
 
 # allowed targets of launchers and sweepers: Hydra's own, and the plug-ins of our extras

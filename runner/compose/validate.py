@@ -7,26 +7,21 @@ finished run can be reported immediately.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hydra.core.hydra_config import HydraConfig
 from pydantic import BaseModel, ValidationError
 
-from components.contracts.requirements import THINNING
+from components.contracts.requirements import CHAINS, LEFT_OUT, THINNING
 from components.registry import CHOSEN
-from runner.catalogue.settings import GEOMETRIC, BudgetKeys, Settings
-from runner.catalogue.words import parse_overrides
-from runner.compose.compose import Composed, compose_in_full, restore_hydra_on_exit, without_hydra
-from runner.compose.expand import FEWEST, ExpandedConfig, burn_in_key, expand
+from runner.catalogue.settings import GEOMETRIC, BudgetKeys, Settings, Values
 from runner.disk import conf_folders
 from runner.disk.inside import inside
-from runner.disk.read_yaml import leaves
 from runner.errors import ConfigError, nearest, similar
 
 LARGEST = 2**63 - 1  # largest integer of torch and of records
+FEWEST = 4  # smallest number of draws per chain for ESS and R̂
 LONGEST = 10**20  # largest integer reported with all its digits
 B = TypeVar("B", bound=BaseModel)
 # messages by pydantic's type of error, with fields of its context
@@ -46,41 +41,19 @@ MESSAGES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResolvedConfig(ExpandedConfig):
-    """A valid config, before its components are built.
-
-    It has an identity and a folder once its data are named.
-    """
-
-    settings: Settings
-    data: str = ""  # name of the data ("sarcos-sim" is never "sarcos"); empty: not named yet
-    signature: str = ""
-
-    @property
-    def budget(self) -> dict[str, float]:
-        """Cost limits of a replicate, by kind."""
-        limits = self.settings.budget or {}
-        return {kind: limit for kind, limit in limits.items() if limit is not None}
-
-    @property
-    def folder(self) -> Path:
-        return Path(self.settings.output_dir) / self.settings.experiment / self.signature
-
-
-def validate(expanded: ExpandedConfig) -> ResolvedConfig:
-    """Validate the run-level keys of an expanded config.
+def validate(config: Values) -> Settings:
+    """Run-level keys of an expanded config.
 
     Raises:
         ConfigError: a key is unknown, missing or out of range, a limit of the budget is invalid,
             or a published table does not exist.
     """
-    for path, value in leaves(expanded.config):
+    for path, value in leaves(config):
         if isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST:
             raise ConfigError(
                 f"{path}={format_yaml_value(value)}: too large, must be at most 2^63 - 1 = {LARGEST}"
             )
-    run_keys = {key: value for key, value in expanded.config.items() if key not in CHOSEN}
+    run_keys = {key: value for key, value in config.items() if key not in CHOSEN}
     settings = validate_model(Settings, run_keys, "")
     budget = settings.budget or {}
     validate_model(BudgetKeys, budget, "budget")
@@ -95,36 +68,35 @@ def validate(expanded: ExpandedConfig) -> ResolvedConfig:
                 f"paper_tables: unknown table {table}{nearest(table, conf_folders.names('published'))}"
             )
     inside(Path(settings.output_dir), settings.experiment, "experiment")
-    return ResolvedConfig(**vars(expanded), settings=settings)
+    return settings
 
 
-def resolve(composed: Composed) -> ResolvedConfig:
-    """Expand and validate a composed config.
+def burn_in_key(keys: Mapping[str, Any]) -> str | None:
+    """Key of the burn-in, the number of initial steps without kept draws, or None.
 
-    Raises:
-        ConfigError: an error detectable without building a component, in one to three lines.
+    The key ``warmup`` of a method without chains is a KL warm-up and does not count.
     """
-    return validate(expand(composed))
+    return next(
+        (key for key in LEFT_OUT if key in keys and (key != "warmup" or CHAINS in keys)), None
+    )
 
 
-def resolve_words(words: list[str], once: str) -> ResolvedConfig:
-    """Compose, expand and validate the config of ``words``: overrides and ``--config-dir``.
+def shorten_for_smoke(config: Values, explicit: Collection[str]) -> Values:
+    """Limit burn-in and thinning of a smoke run: at least half of its steps remain, and four draws.
 
-    Args:
-        words: as on the command line of one run.
-        once: advice for an override with several values, such as "call run once for each".
-
-    Raises:
-        ConfigError: an error detectable without building a component.
-    """
-    argv, folder = conf_folders.split_config_dir(words)
-    conf_folders.use(folder)
-    if swept := [o.input_line for o in parse_overrides(argv) if o.is_sweep_override()]:
-        raise ConfigError(f"{swept[0]}: several values need a sweep; {once}")
-    with restore_hydra_on_exit():
-        cfg = compose_in_full(argv)
-        HydraConfig.instance().set_config(cfg)  # for ${hydra:…} in a user's config
-        return resolve(without_hydra(cfg))
+    The smoke overrides of an experiment fit its own sampler; this covers a sampler chosen by the
+    user."""
+    inference = dict(config.get("inference") or {})
+    key = burn_in_key(inference)
+    steps = config["steps"]
+    if key is None or not isinstance(inference[key], int) or not isinstance(steps, int):
+        return config
+    if f"inference.{key}" not in explicit and inference[key] >= steps:
+        inference[key] = steps // 2
+    n_kept = max(1, (steps - inference[key]) // FEWEST)
+    if f"inference.{THINNING}" not in explicit and isinstance(inference.get(THINNING), int):
+        inference[THINNING] = min(inference[THINNING], n_kept)
+    return config | {"inference": inference}
 
 
 def check_draws(keys: Mapping[str, Any], settings: Settings) -> list[str]:
@@ -156,6 +128,15 @@ def check_draws(keys: Mapping[str, Any], settings: Settings) -> list[str]:
             f"ESS and R̂ require {FEWEST}"
         ]
     return []
+
+
+def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Scalar values with their dotted paths."""
+    if isinstance(node, dict | list):
+        for key, value in node.items() if isinstance(node, dict) else enumerate(node):
+            yield from leaves(value, f"{path}.{key}" if path else str(key))
+    else:
+        yield path, node
 
 
 def validate_model(

@@ -76,15 +76,6 @@ def describe_read_error(
     return f"{where}: cannot be read ({error.strerror or str(error).splitlines()[0]})"
 
 
-def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Scalar values with their dotted paths."""
-    if isinstance(node, dict | list):
-        for key, value in node.items() if isinstance(node, dict) else enumerate(node):
-            yield from leaves(value, f"{path}.{key}" if path else str(key))
-    else:
-        yield path, node
-
-
 def value_at(values: Any, path: str) -> Any:
     """Value at a dotted path of nested mappings, or None."""
     for word in path.split("."):

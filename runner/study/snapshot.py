@@ -129,8 +129,7 @@ def _freeze_run(
     A run without an experiment is recorded under the study's name."""
     from components.errors import DamagedFileError, DataUnavailableError
     from runner.compose.compose import compose
-    from runner.compose.expand import to_container
-    from runner.compose.validate import resolve
+    from runner.compose.expand import resolve, to_container
 
     facts = (planned.name, planned.row, planned.cell, planned.overrides)
     try:

@@ -22,7 +22,7 @@ from runner.terminal.tables import measure_words, print_fact, print_marked, prin
 from runner.terminal.typed_values import format_typed
 
 if TYPE_CHECKING:
-    from runner.compose.validate import ResolvedConfig
+    from runner.compose.expand import ResolvedConfig
     from runner.tracking.handover import Handover
 PARTS = 20  # largest number of tasks or parameters in the table of results
 VERDICTS = {True: ("passed", "green"), False: ("FAILED", "bold red"), None: ("not checked", "dim")}

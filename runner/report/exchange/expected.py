@@ -42,7 +42,7 @@ def expect_protocols(
 def _compose(run: PlannedRun, study: str) -> dict[str, object] | None:
     """Resolved config of a run; None: it cannot be composed without code of a user."""
     from runner.compose.compose import compose
-    from runner.compose.validate import resolve
+    from runner.compose.expand import resolve
 
     try:
         composed = compose(list(run.overrides))
