@@ -43,6 +43,7 @@ from runner.study import snapshot as snapshots
 from runner.study.snapshot import Snapshot
 from runner.terminal.arguments import Parser
 from runner.terminal.printer import complain, out
+from runner.terminal.tables import print_fact
 
 SHOWN = 3  # scores that differ, a cell
 
@@ -151,9 +152,10 @@ def verify_opened(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
     if apart := code.difference(versions, code.identity(code.commit(), code.versions())):
         out.print(f"code     {apart}")
     chance = 1.0 - len(drawn) / len(cells)
-    out.print(
-        f"{agreeing} of {len(drawn)} cells agree (of {len(cells)}; seed {arguments.seed}); a single changed "
-        f"cell would go undetected with probability {chance:.2f}"
+    print_fact(
+        "result   ",
+        f"{agreeing} of {len(drawn)} cells agree (of {len(cells)}; seed {arguments.seed}); a single "
+        f"changed cell would go undetected with probability {chance:.2f}",
     )
     return int(bool(wrong) or agreeing < len(drawn))
 

@@ -4,7 +4,7 @@ A row's place follows from its mean rank over the problems that apply to all row
 on each of them rows are ranked by their mean over replicates.  A run that failed, overspent,
 diverged, lacks a replicate or has no score ranks last.  A row that does not apply to more than a third of the problems
 has no place, nor has the gold row, which the others are compared with.  Equal mean ranks are
-ordered by the median score over problems.  Failed checks (†) move no row.
+ordered by the median score over the same problems.  Failed checks (†) move no row.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def rank_rows(
     sign = 1.0 if direction == "lower" else -1.0
     ranks = _rank(sign * counted, states == "not applicable", gold)
     typical = scores.median(axis=1)
-    keys = pd.DataFrame({"rank": ranks.mean(axis=1), "typical": sign * typical})
+    medians = scores.where(ranks.notna()).median(axis=1).fillna(typical)
+    keys = pd.DataFrame({"rank": ranks.mean(axis=1), "typical": sign * medians})
     order = keys.sort_values(["rank", "typical", "row"])
     if order.empty:
         return []

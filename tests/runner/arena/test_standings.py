@@ -78,9 +78,12 @@ def test_ranks_are_over_the_problems_that_apply_to_all():
 
 
 def test_tied_rows_share_their_place():
-    """A copy is not ahead of its original by its name, nor by a mark."""
-    copy = [make_line("a copy", p, 1.0, "doubted") for p in PROBLEMS]
-    standings = rank(make_lines(b=[1.0] * 6, c=[2.0] * 6) + copy)
+    """A copy is not ahead of its original by its name, nor by a mark, nor by a problem that does
+    not apply to it."""
+    lines = make_lines(b=[1.0, 1.0, 1.0, 1.2, 1.2, 1.9], c=[2.0] * 6)
+    copy = [line | {"row": "a copy", "state": "doubted"} for line in lines[:5]]
+    copy += [make_line("a copy", PROBLEMS[5], None, "not applicable")]
+    standings = rank(lines + copy)
     assert [(s.row, s.place) for s in standings] == [("a copy", "1="), ("b", "1="), ("c", "3")]
 
 
