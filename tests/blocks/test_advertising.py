@@ -12,7 +12,7 @@ from support.runs.configured import (
     normal,
     uniform,
 )
-from support.series.structural_series import AHEAD, F64, block, joint, model, problem, some_theta
+from support.series.structural_series import AHEAD, F64, block, draw_theta, joint, model, problem
 from torch.testing import assert_close
 
 from components.contracts.structural import Covariates, Facts
@@ -163,7 +163,7 @@ def test_vidale_wolfe_sales_match_dense_gaussian():
     )
     structure = built.structure
     assert structure.column_names == ("tv_limit_0.3", "web")
-    theta = some_theta(built, sets=1)
+    theta = draw_theta(built, sets=1)
     design = built.design(data.series)
     system = built.system(theta, design)
     values = dict(zip(structure.names, theta[0], strict=True))

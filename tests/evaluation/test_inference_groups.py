@@ -11,7 +11,7 @@ import torch
 from numpy.testing import assert_allclose
 from scipy.stats import norm
 from support.runs.configured import F64, draw_normal, generator, normal
-from support.series.structural_series import TIMES, model, problem, some_theta
+from support.series.structural_series import TIMES, draw_theta, model, problem
 from torch import nn
 from torch.distributions import Normal
 
@@ -148,7 +148,7 @@ def test_weighted_draws_are_resampled():
 def test_structural_contributions_give_log_likelihood():
     data = problem(missing=(5, TIMES - 1))
     built = model("local_level", "koyck", "dynamic_regression", of=data)
-    theta = some_theta(built, sets=60).view(2, 30, -1)
+    theta = draw_theta(built, sets=60).view(2, 30, -1)
     contributions = torch.zeros(2, 30, TIMES, len(built.structure.labels), dtype=F64)
     draws = StructuralDraws(
         theta,

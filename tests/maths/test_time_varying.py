@@ -1,7 +1,7 @@
 """The filter of time-varying systems with missing observations."""
 
 import torch
-from support.series.structural_series import F64, block, model, problem, some_theta
+from support.series.structural_series import F64, block, draw_theta, model, problem
 
 from components.maths.time_varying import filter_system
 
@@ -17,7 +17,7 @@ def test_missing_values_change_nothing():
         of=data,
     )
     design = built.design(data.series)
-    system = built.system(some_theta(built), design)
+    system = built.system(draw_theta(built), design)
     other = design.y.clone()
     other[~design.seen] = 1e6
 

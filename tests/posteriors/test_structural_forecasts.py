@@ -12,10 +12,10 @@ from support.series.structural_series import (
     F64,
     TIMES,
     block,
+    draw_theta,
     joint,
     model,
     problem,
-    some_theta,
 )
 from torch.testing import assert_close
 
@@ -32,7 +32,7 @@ SUMS = {
 def posterior(name, missing=(), **keys):
     data = problem(missing=missing)
     built = model(*SUMS[name], of=data, **keys)
-    theta = some_theta(built)
+    theta = draw_theta(built)
     draws = StructuralDraws(
         theta.unsqueeze(0),
         theta[:1],

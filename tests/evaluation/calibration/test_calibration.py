@@ -53,7 +53,7 @@ def change(draws, kind, model, generator):
     return Draws(theta[None], draws.start, draws.names, draws.model)
 
 
-def all_ranks(line, kind=None, data_sets=DATA_SETS):
+def collect_ranks(line, kind=None, data_sets=DATA_SETS):
     problem, settings, rng = line
     model = settings.build(problem, rng)
     rows = []
@@ -77,7 +77,7 @@ def summaries(ranks):
 
 
 def test_ranks_of_the_exact_posterior_are_uniform(line):
-    summary = summaries(all_ranks(line))
+    summary = summaries(collect_ranks(line))
     assert set(summary) == {
         "intercept",
         "x1",
@@ -95,13 +95,13 @@ def test_ranks_of_the_exact_posterior_are_uniform(line):
     ("kind", "verdict"), [("narrow", "too narrow"), ("wide", "too wide"), ("shifted", "too high")]
 )
 def test_faults_are_detected_and_named(line, kind, verdict):
-    summary = summaries(all_ranks(line, kind, 100))
+    summary = summaries(collect_ranks(line, kind, 100))
     assert worst_p(list(summary.values())) < 1e-4
     assert verdict in summary["x1"].verdict
 
 
 def test_log_joint_detects_posterior_that_ignores_data(line):
-    summary = summaries(all_ranks(line, "ignores data"))
+    summary = summaries(collect_ranks(line, "ignores data"))
     joint = summary.pop("log joint")
     assert worst_p(list(summary.values())) > 0.01
     assert joint.chi2_p < 1e-6

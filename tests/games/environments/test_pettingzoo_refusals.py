@@ -26,7 +26,7 @@ RUN = [
     ("keys", "message"),
     [
         (
-            {"env": "parallel_envs:continuous"},
+            {"env": "parallel_envs:make_continuous"},
             "actions of p0 are Box; only Discrete ones are supported",
         ),
         (
@@ -45,7 +45,7 @@ RUN = [
             "the observation of p0 has action_mask; every action must be allowed at every move",
         ),
         (
-            {"env": "parallel_envs:of_any_length"},
+            {"env": "parallel_envs:make_unsized"},
             "observations of p0 are Sequence, without a fixed size",
         ),
         ({"env": "parallel_envs:nothing"}, "returns a object, not a ParallelEnv; return one"),
@@ -69,7 +69,7 @@ RUN = [
         ),
         ({"kwargs": {"odd": "nan"}}, "an observation of 'p0' is not 2 finite numbers"),
         (
-            {"env": "parallel_envs:without_players"},
+            {"env": "parallel_envs:make_without_players"},
             r"possible_agents, which .*: AttributeError: .*parallel_envs.py",
         ),
     ],

@@ -101,7 +101,7 @@ def count_without_forgetting(mind, i, marks, seen):
     mind.counts[i, thinkers.count_row(mind, marks), seen] += 1
 
 
-def own_rewards(move):
+def learn_from_own_rewards(move):
     return thinkers.PlayedRound(move.b, move.a, move.r, move.r_other)
 
 
@@ -141,7 +141,7 @@ BROKEN = {
     "models opponents by own rewards": (
         thinkers,
         "turn",
-        own_rewards,
+        learn_from_own_rewards,
         ("chicken", "defects", "level 2"),
     ),
     "adds targets": (thinkers, "move_weights", values_at_s, ("chicken", "defects", "q")),

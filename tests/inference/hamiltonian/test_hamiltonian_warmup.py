@@ -213,7 +213,7 @@ def test_steps_are_bounded_during_search(keys, step_sizes, counts):
     assert [last_search_step(warmup) for warmup in (19, 100, 500, 1000)] == [0, 15, 250, 450]
 
 
-def stiff():
+def make_stiff():
     """Scales of 0.1 to 1 with correlations, and chains that start 100 standard deviations away."""
     scales = torch.logspace(-1, 0, 4, dtype=F64)
     unit = 0.9 ** (torch.arange(4)[:, None] - torch.arange(4)).abs().double()
@@ -221,7 +221,7 @@ def stiff():
 
 
 def test_chees_converges_from_distant_starts():
-    draws = sample_target("hmc", stiff(), 300, chains=10, warmup=150)
+    draws = sample_target("hmc", make_stiff(), 300, chains=10, warmup=150)
     assert split_rhat(draws.draws).max() < 1.03
 
 

@@ -54,10 +54,10 @@ def test_one_chain_matches_literal_algorithm():
 def test_wrong_inverse_mass_fails(monkeypatch):
     right = Mass.of
 
-    def wrong(covariance):
+    def make_wrong_mass(covariance):
         return Mass(covariance, right(1 / covariance).root)
 
-    monkeypatch.setattr(Mass, "of", staticmethod(wrong))
+    monkeypatch.setattr(Mass, "of", staticmethod(make_wrong_mass))
     target = correlated_gaussian()
     draws = sample_target("hmc", target, 250, chains=200, warmup=150, trajectory="fixed")
     assert moment_z(draws, target) > 6

@@ -21,7 +21,7 @@ from runner.execution.rng import Streams
 GRADIENTS = ["plain", "control_variate", "svrg"]
 
 
-def some_problem(model_name, n):
+def make_problem(model_name, n):
     """Rows for a model with a gradient by autograd, or for a model with a score in closed form."""
     linear = model_name == "linear_regression"
     return noisy_sines(n) if linear else classes(n=n, n_classes=2, n_inputs=3)
@@ -62,7 +62,7 @@ def test_mean_over_all_batches_is_full_gradient(gradient):
 @pytest.mark.parametrize("gradient", GRADIENTS)
 @pytest.mark.parametrize("model_name", ["linear_regression", "logistic_regression"])
 def test_control_variate_is_unbiased_and_less_noisy(model_name, gradient):
-    problem = some_problem(model_name, 200)
+    problem = make_problem(model_name, 200)
     inference, model, state = begin(problem, model_name, gradient)
     centre = control_variates.mode(model, state.theta[:1], problem.train, 100)
     assert value_and_gradient(model, centre, problem.train)[1].abs().max() < 1e-3
@@ -104,7 +104,7 @@ def test_svrg_refers_to_earlier_state_of_each_chain():
 @pytest.mark.parametrize("model_name", ["linear_regression", "logistic_regression"])
 @pytest.mark.parametrize("rows", [5, 22, 23, 4096])
 def test_full_gradient_may_come_in_parts(monkeypatch, model_name, rows):
-    problem = some_problem(model_name, 23)
+    problem = make_problem(model_name, 23)
     _, model, state = begin(problem, model_name, "plain")
     monkeypatch.setattr(control_variates, "ROWS", rows)
     assert_close(

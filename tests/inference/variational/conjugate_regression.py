@@ -40,7 +40,7 @@ class OfUnknownPrior:
         self.log_likelihood = model.log_likelihood
 
 
-def some_q(model, full=True, noise="shared"):
+def make_q(model, full=True, noise="shared"):
     g = generator(1)
     target = RowwiseLogJoint(model)
     mean = 0.3 * normal(g, model.dim)

@@ -7,9 +7,9 @@ from conjugate_regression import (
     divergence,
     exact_bound,
     law_of,
+    make_q,
     posterior,
     regression,
-    some_q,
 )
 from support.runs.configured import component, load
 from support.targets.known_targets import z_score
@@ -61,7 +61,7 @@ def test_vargrad_is_zero_at_the_posterior():
 @pytest.mark.parametrize("hidden", [True, False])
 def test_many_draws_match_closed_form_bound(full, hidden):
     problem, model = regression()
-    q = some_q(OfUnknownPrior(model) if hidden else model, full).requires_grad_(False)
+    q = make_q(OfUnknownPrior(model) if hidden else model, full).requires_grad_(False)
     assert (q.kl() == 0) == hidden
     noise = q.draw_noise(problem.train, 20000, Streams(0).noise)
     z = q.transform(noise)
@@ -75,7 +75,7 @@ def test_many_draws_match_closed_form_bound(full, hidden):
 @pytest.mark.parametrize("full", [True, False])
 def test_divergence_from_gaussian_prior_is_exact(full):
     _, model = regression()
-    q = some_q(model, full)
+    q = make_q(model, full)
     assert torch.allclose(q.kl(), divergence(q, model))
     assert torch.allclose(q.entropy, law_of(q).entropy())
 
@@ -84,7 +84,7 @@ def test_divergence_from_gaussian_prior_is_exact(full):
 def test_scored_bound_uses_all_rows(hidden, monkeypatch):
     monkeypatch.setattr(global_gaussian, "CHUNK", 10)  # 24 rows: the last part is smaller
     problem, model = regression()
-    q = some_q(OfUnknownPrior(model) if hidden else model)
+    q = make_q(OfUnknownPrior(model) if hidden else model)
     noise = q.draw_noise(problem.train, 50, Streams(0).noise)
     with torch.no_grad():
         expected = q.elbo_rows(problem.train, noise).sum(1).mean() - q.kl()
@@ -94,8 +94,8 @@ def test_scored_bound_uses_all_rows(hidden, monkeypatch):
 def test_noise_is_shared_or_drawn_per_row():
     problem, model = regression()
     rows = problem.train
-    shared = some_q(model)
-    q_of_rows = some_q(model, noise="rows")
+    shared = make_q(model)
+    q_of_rows = make_q(model, noise="rows")
     noise = shared.draw_noise(rows, 3, Streams(0).noise)
     assert noise.shape == (3, 24, 4)
     assert noise.stride(1) == 0
@@ -118,7 +118,7 @@ def test_noise_is_shared_or_drawn_per_row():
 
 def largest_z(estimate, full, noise, hidden, steps=500):
     problem, model = regression(batch_size=8)
-    q = some_q(OfUnknownPrior(model) if hidden else model, full, noise)
+    q = make_q(OfUnknownPrior(model) if hidden else model, full, noise)
     exact = torch.autograd.grad(exact_bound(q, model, problem), list(q.parameters()))
     rng = Streams(0)
     batches = problem.batches("minibatch", rng, 0, steps)
@@ -169,7 +169,7 @@ def test_draws_per_row_reduce_variance():
     problem, model = regression()
 
     def variance(noise):
-        q = some_q(model, noise=noise)
+        q = make_q(model, noise=noise)
         rng = Streams(2)
         draws = [parameters_to_vector(pathwise(q, problem.train, rng)) for _ in range(200)]
         return float(torch.stack(draws).var(0).sum())
@@ -179,7 +179,7 @@ def test_draws_per_row_reduce_variance():
 
 def test_density_is_one_row_without_data():
     problem, rng = load("gaussian")
-    q = some_q(component("model", "target_density").build(problem, rng))
+    q = make_q(component("model", "target_density").build(problem, rng))
     row = Rows(torch.zeros(1, 0), 1.0)
     z = q.sample(row, 5, Streams(0).noise)
     assert torch.allclose(q.log_joint(row, z)[:, 0], problem.log_density(z[:, 0]))

@@ -71,7 +71,7 @@ def test_broken_kl_misses_exact_posterior(monkeypatch):
     assert mean_error > 0.2 or std_error > 0.08
 
 
-def some_q(problem, widths=(6,), std=0.3):
+def make_q(problem, widths=(6,), std=0.3):
     rng = Streams(0)
     network = component(
         "model", "mlp", widths=list(widths), activation="relu", prior_std=0.8
@@ -82,7 +82,7 @@ def some_q(problem, widths=(6,), std=0.3):
 
 
 def test_kl_closed_form_matches_monte_carlo():
-    q, rng = some_q(real(n_tasks=1), widths=())
+    q, rng = make_q(real(n_tasks=1), widths=())
     theta = q.draw(200_000, rng.noise)
     log_q = torch.distributions.Normal(q.network.theta, q.log_std.exp()).log_prob(theta).sum(1)
     log_p = torch.distributions.Normal(0.0, 0.8).log_prob(theta).sum(1)
@@ -95,7 +95,7 @@ def test_kl_closed_form_matches_monte_carlo():
 def test_local_reparameterisation_matches_kingma_equation_6():
     """One layer: f ~ N(x μ_Wᵀ + μ_b, x² σ_W²ᵀ + σ_b²), computed literally from the same noise."""
     problem = real(n=4)
-    q, _ = some_q(problem, widths=())
+    q, _ = make_q(problem, widths=())
     x = problem.train.x
     ((mean_w, mean_b),) = q.network.layers(q.network.theta)
     ((std_w, std_b),) = q.network.layers(q.log_std.exp())
@@ -108,7 +108,7 @@ def test_local_reparameterisation_matches_kingma_equation_6():
 def test_local_and_weight_sampling_agree_in_distribution():
     """For one row, sampling pre-activations or weights gives the same mean and variance of f
     through a ReLU layer."""
-    q, rng = some_q(real(n=3))
+    q, rng = make_q(real(n=3))
     x = real(n=3).train.x
     n = 40_000
     by_weights = q.network.outputs(q.draw(n, rng.noise), x)

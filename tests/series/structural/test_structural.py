@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import double
-from support.series.structural_series import TIMES, block, joint, model, problem, some_theta
+from support.series.structural_series import TIMES, block, draw_theta, joint, model, problem
 from torch.distributions import MultivariateNormal
 
 from components.errors import ConfigMismatchError
@@ -43,7 +43,7 @@ def blocks(name):
 def test_likelihood_equals_the_dense_gaussian(name):
     data = problem(missing=MISSING)
     built = model(*blocks(name), of=data)
-    theta = some_theta(built)
+    theta = draw_theta(built)
     design = built.design(data.series)
     system = built.system(theta, design)
 
@@ -100,7 +100,7 @@ def test_likelihood_equals_statsmodels(name, missing):
     sm = pytest.importorskip("statsmodels.tsa.statespace.structural")
     data = problem(missing=missing)
     built = model(*blocks(name), of=data)
-    theta = some_theta(built)
+    theta = draw_theta(built)
     design = built.design(data.series)
     keys, order = PEERS[name]
     exog = design.X.numpy() if design.X.shape[1] else None
@@ -128,7 +128,7 @@ def test_stocks_equal_the_goodwill_of_the_thesis():
     spent at t moves y_t."""
     data = problem()
     built = model("nerlove_arrow", of=data)
-    theta = some_theta(built, 1)
+    theta = draw_theta(built, 1)
     design = built.design(data.series)
     kept = theta[0, 2]
     q = theta[0, 3:]

@@ -231,7 +231,7 @@ class Odd(Plain):
         return observations, pay, ends, cuts, infos
 
 
-def without_players():
+def make_without_players():
     env = Plain()
     del env.possible_agents
     return env
@@ -241,7 +241,7 @@ def parallel_env(**keys):
     return Weather(**keys)
 
 
-def continuous():
+def make_continuous():
     return Weather(acts=Box(0, 1, (2,)))
 
 
@@ -249,7 +249,7 @@ def make_masked():
     return Weather(sees=Dict({"observation": Box(0, 1, (2,)), "action_mask": Box(0, 1, (3,))}))
 
 
-def of_any_length():
+def make_unsized():
     return Weather(sees=Sequence(Discrete(2)))
 
 

@@ -55,7 +55,7 @@ def model(*blocks: Any, of: Sequence | None = None, **changes: Any) -> SumOfBloc
     )
 
 
-def some_theta(built: SumOfBlocks, sets: int = 2, seed: int = 0) -> Tensor:
+def draw_theta(built: SumOfBlocks, sets: int = 2, seed: int = 0) -> Tensor:
     """Stationary θ [C, P] that differ between chains."""
     g = generator(seed)
     structure = built.structure

@@ -4,7 +4,7 @@ numbers."""
 import numpy as np
 import pytest
 import torch
-from support.series.structural_series import F64, block, joint, model, problem, some_theta
+from support.series.structural_series import F64, block, draw_theta, joint, model, problem
 
 from components.series.structural.compiled.simulation_smoother import (
     StateRandomNumbers,
@@ -28,7 +28,7 @@ def parts(name, missing=(3, 4, 11), times=12):
     whole = problem(times, 1, missing)
     built = model(*SUMS[name], of=whole)
     design = built.design(whole.series)
-    system = built.system(some_theta(built), design)
+    system = built.system(draw_theta(built), design)
     noisy = tuple(i for i in range(system.W.shape[1]) if float(system.W[0, i]) > 0)
     pattern = (system.G != 0).any(0)
     layout = build_system(design.seen, design.F, system.mean, system.sd, pattern, noisy)
