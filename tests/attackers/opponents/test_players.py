@@ -26,8 +26,8 @@ from runner.execution.rng import Streams
 SETTING = Setting(Path(), torch.device("cpu"), F64, 30)
 
 
-def seat(own=2, hers=2, replicates=5, environment=None):
-    return seat_of(replicates, own, (hers,), 2, environment)
+def seat(n_own=2, n_agent=2, replicates=5, environment=None):
+    return seat_of(replicates, n_own, (n_agent,), 2, environment)
 
 
 def make_turn(replicates=5, policy=None):
@@ -167,12 +167,12 @@ def test_learner_matches_decision_maker():
     state, _ = play(room, component("inference", "q_learning", epsilon=1.0), tensors=True)
     mine = Streams(0)
     mine_u = [uniform(mine.noise, 3, 1)[:, 0].tolist() for _ in range(40)]
-    his = [uniform(mine.attack, 3, 1)[:, 0].tolist() for _ in range(40)]
+    uniforms = [uniform(mine.attack, 3, 1)[:, 0].tolist() for _ in range(40)]
     for i in range(3):
         q = [0.0, 0.0]
         for t in range(40):
             a = invert([0.5, 0.5], mine_u[t][i])
-            b = invert(greedy(q, 0.2), his[t][i])
+            b = invert(greedy(q, 0.2), uniforms[t][i])
             r = -50.0 if a == b else 50.0
             q[b] = 0.9 * q[b] + 0.1 * (r + 0.8 * max(q))
         assert state.standing.adversary.mind.q.values[i, 0, :, 0].tolist() == pytest.approx(q)

@@ -37,11 +37,15 @@ def test_mixture_matches_section_4_3_1(learn):
 
     state, _ = play(game, Noted(**dict(method)))
     for i in range(3):
-        hers, his, where = (np.ones((n, 3)) for n in (2, 3, 3))
+        by_agent, by_opponent, by_state = (np.ones((n, 3)) for n in (2, 3, 3))
         w = np.array(CHAINS["weights"])
         last = None
         for s, a, b, forecast in moves:
-            rows = [hers[last[0]], his[last[1]], where[s[i]]] if last else [where[s[i]]] * 3
+            rows = (
+                [by_agent[last[0]], by_opponent[last[1]], by_state[s[i]]]
+                if last
+                else [by_state[s[i]]] * 3
+            )
             each = np.stack([row / row.sum() for row in rows])
             assert forecast[i].tolist() == pytest.approx(w @ each / w.sum())
             if last and learn:

@@ -48,7 +48,7 @@ def slope(f, x, h=1e-5):
 @pytest.mark.parametrize("lookahead", [0.0, 0.4])
 @pytest.mark.parametrize("form", ["full", "taylor"])
 def test_gradient_includes_opponent_step(form, lookahead):
-    her = shaping(form=form, lookahead=lookahead, gamma=0.8)
+    agent = shaping(form=form, lookahead=lookahead, gamma=0.8)
     game, mine, theirs = make_game()
 
     def V(which, x, y):
@@ -65,38 +65,38 @@ def test_gradient_includes_opponent_step(form, lookahead):
         expected = slope(lambda x: V(0, x, theirs), mine) + lookahead * (mixed * turned).sum(
             (-3, -2, -1)
         )
-    assert_close(her.gradient(game, mine, theirs), expected, rtol=1e-4, atol=1e-5)
+    assert_close(agent.gradient(game, mine, theirs), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_both_players_look_ahead_before_learning():
     """With equal logits in a symmetric game, a player that used the opponent's step first would
     have an advantage."""
     state, _ = play_itself(2, 6, init_sd=0.0)
-    hers = state.mind.theta
-    his = state.standing.adversary.mind.theta
-    assert (hers - 0.0).abs().max() > 0.1
-    assert_close(hers, his[:, SWAPPED])
+    agent = state.mind.theta
+    opponent = state.standing.adversary.mind.theta
+    assert (agent - 0.0).abs().max() > 0.1
+    assert_close(agent, opponent[:, SWAPPED])
 
 
 def test_opponent_sees_mirrored_game():
     rewards = [[[1.0, -2.0], [0.5, 3.0], [2.0, 0.0]], [[-1.0, 4.0], [0.0, 1.0], [3.0, -3.0]]]
     state, posterior = play_itself(3, 4, {"bimatrix": rewards})
-    hers = state.mind
-    his = state.standing.adversary.mind
-    assert his.theta.shape == (3, 7, 3)
-    assert_close(his.game.own[0], torch.tensor(rewards)[..., 1].double().mT)
+    agent = state.mind
+    opponent = state.standing.adversary.mind
+    assert opponent.theta.shape == (3, 7, 3)
+    assert_close(opponent.game.own[0], torch.tensor(rewards)[..., 1].double().mT)
     for mine, theirs in zip(
-        hers.game.values(hers.theta.softmax(-1), his.theta.softmax(-1), 0.9),
-        reversed(his.game.values(his.theta.softmax(-1), hers.theta.softmax(-1), 0.9)),
+        agent.game.values(agent.theta.softmax(-1), opponent.theta.softmax(-1), 0.9),
+        reversed(opponent.game.values(opponent.theta.softmax(-1), agent.theta.softmax(-1), 0.9)),
         strict=True,
     ):
         assert_close(mine, theirs)
     # Values of the agent: Q_A(s, a) = E_b[r + γ V_A(s')], and (1 − γ) V_A at the first state of the
     # episode.
-    worth = hers.game.values(hers.theta.softmax(-1), hers.theirs, 0.96)[0]
+    worth = agent.game.values(agent.theta.softmax(-1), agent.theirs, 0.96)[0]
     ahead = worth[:, :6].view(3, 2, 3)  # V_A(s') [R, A, B]
     q = torch.tensor(rewards)[..., 0].double() + 0.96 * ahead
-    forecast = hers.theirs[torch.arange(3), posterior.s]
+    forecast = agent.theirs[torch.arange(3), posterior.s]
     assert_near(posterior.values, torch.einsum("rab,rb->ra", q, forecast))
     assert_close(posterior.beliefs["belief/value"], 0.04 * worth[:, 6])
 

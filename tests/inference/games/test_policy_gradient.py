@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from components.games.agents.policy_gradient import PolicyGradient
 from runner.execution.rng import Streams
 
-HIS = [0.6, 0.4]
+OPPONENT_POLICY = [0.6, 0.4]
 
 
 def gradient(**changes):
@@ -21,10 +21,10 @@ def gradient(**changes):
 
 def exact(game, theta, gamma, rounds):
     """∇ E[Σ_t γ^t r_t] over the given rounds from the start, for logits θ [S, A], against the
-    policy HIS."""
+    policy OPPONENT_POLICY."""
     rules = game.environment
     theta = theta.clone().requires_grad_()
-    pair = theta.softmax(-1)[:, :, None] * double(HIS)
+    pair = theta.softmax(-1)[:, :, None] * double(OPPONENT_POLICY)
     reward = (pair * rules.reward_a).sum((1, 2))
     moves = torch.zeros(5, 5, dtype=F64).scatter_add(
         1, rules.transition.flatten(1), pair.flatten(1)
@@ -45,18 +45,21 @@ def test_policy_gradient_is_unbiased(baseline):
     rounds = 3
     gamma = 0.7
     game = game_of(
-        "iterated_matrix", R, component("attacker", "fixed_policy", plays=HIS), episodes=rounds
+        "iterated_matrix",
+        R,
+        component("attacker", "fixed_policy", plays=OPPONENT_POLICY),
+        episodes=rounds,
     )
     theta = 0.7 * draw_normal(5, 2, seed=1)
-    her = gradient(lr=1.0, gamma=gamma, rounds=rounds, baseline=baseline)
+    agent = gradient(lr=1.0, gamma=gamma, rounds=rounds, baseline=baseline)
     rng = Streams(4)
-    state = her.init(component("model", "q_table").build(game, rng), game, rng)
+    state = agent.init(component("model", "q_table").build(game, rng), game, rng)
     state.mind.theta += theta
     if baseline == "mean":
         state.mind.mean += 2.5
     if baseline == "by_state":
         state.mind.values.values += 3.0
-    state = play_episodes(her, game, rng, state, 0, rounds)
+    state = play_episodes(agent, game, rng, state, 0, rounds)
     step = state.mind.theta - theta
 
     def z(exactly):
@@ -77,7 +80,7 @@ class Noted(PolicyGradient):
 NOTED: list = []
 
 
-def literal(game, her, replicate):
+def literal(game, agent, replicate):
     """θ [F, A] of one replicate from the recorded moves, with the sum of all later rewards of an
     episode."""
     rules = game.environment
@@ -88,7 +91,7 @@ def literal(game, her, replicate):
     episodes = {}
     for number, (episode, move) in enumerate(NOTED):
         if move.live is None or move.live[replicate]:
-            episodes.setdefault(number // her.rounds if rules.continuing else episode, []).append(
+            episodes.setdefault(number // agent.rounds if rules.continuing else episode, []).append(
                 move
             )
     for moves in episodes.values():
@@ -101,11 +104,11 @@ def literal(game, her, replicate):
             scores.append(-torch.outer(phi, p))
         for i, score in enumerate(scores):
             for t in range(i, len(moves)):
-                step += her.gamma**t * (float(moves[t].r_a[replicate]) - mean) * score
-        theta = theta + her.lr * step
-        if her.baseline == "mean":
+                step += agent.gamma**t * (float(moves[t].r_a[replicate]) - mean) * score
+        theta = theta + agent.lr * step
+        if agent.baseline == "mean":
             reward = sum(float(move.r_a[replicate]) for move in moves) / len(moves)
-            mean += her.baseline_rate * (reward - mean)
+            mean += agent.baseline_rate * (reward - mean)
     return theta
 
 

@@ -108,11 +108,11 @@ def matrix_game(
 ) -> Game:
     """A repeated bimatrix game, zero-sum unless r_b [A, B] is given, against an opponent or a
     decision maker selected by name."""
-    hers = torch.as_tensor(r_a, dtype=F64)
-    his = -hers if r_b is None else torch.as_tensor(r_b, dtype=F64)
+    rewards = torch.as_tensor(r_a, dtype=F64)
+    rewards_b = -rewards if r_b is None else torch.as_tensor(r_b, dtype=F64)
     return Game(
         name="matrix-game",
-        environment=repeat_game(hers, his.unsqueeze(-1), (hers.shape[1],), 0),
+        environment=repeat_game(rewards, rewards_b.unsqueeze(-1), (rewards.shape[1],), 0),
         episodes=episodes,
         tail=0.2,
         window=10,
