@@ -33,7 +33,7 @@ from runner.compose.compose import Composed, compose_in_full, restore_hydra_on_e
 from runner.compose.validate import shorten_for_smoke, validate
 from runner.disk import conf_folders
 from runner.disk.read_yaml import value_at
-from runner.errors import ConfigError, display_path, nearest
+from runner.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,32 +162,15 @@ def _drop_foreign_keys(
     role: str, values: Values, explicit: Collection[str], notes: list[str]
 ) -> Values:
     """Drop keys that the experiment sets for its own component, for a component chosen by the user
-    without such keys; a note lists them."""
-    keys = known_keys(role, values, role).keys
+    without such keys; a note lists them.  Unknown keys of its own YAML are refused later."""
+    name = str(values.get("name"))
+    keys = known_keys(role, values, role).keys | component_defaults(role, name).keys()
     foreign = [k for k in values if k not in keys and f"{role}.{k}" not in explicit]
-    refuse_unknown_defaults(role, str(values["name"]), foreign, keys)
     if foreign:
         notes.append(
-            f"{role}={values['name']}: ignoring {', '.join(foreign)} of the experiment, which it does not have"
+            f"{role}={name}: ignoring {', '.join(foreign)} of the experiment, which it does not have"
         )
     return {k: v for k, v in values.items() if k not in foreign}
-
-
-def refuse_unknown_defaults(
-    role: str, name: str, foreign: list[str], keys: Collection[str]
-) -> None:
-    """Refuse keys in a component's YAML that its class does not have.
-
-    Raises:
-        ConfigError: a key is unknown; the message gives the file.
-    """
-    file = conf_folders.find(role, name)
-    defaults = component_defaults(role, name)
-    for key in foreign:
-        if key in defaults and file is not None:
-            raise ConfigError(
-                f"{display_path(file)}: {key}: unknown key of {role}={name}{nearest(key, keys)}"
-            )
 
 
 def _signed_settings(config: Values, explicit: Collection[str]) -> list[str]:

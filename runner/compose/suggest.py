@@ -17,7 +17,7 @@ from components import registry
 from components.contracts.requirements import misfit
 from components.registry import CHOSEN
 from runner.catalogue.declarations import declaration
-from runner.catalogue.parts import all_parts, component_defaults, known_keys
+from runner.catalogue.parts import all_parts, component_defaults
 from runner.catalogue.settings import Values
 from runner.compose.check import Composition
 from runner.compose.expand import fill_in
@@ -139,7 +139,7 @@ def is_valid_with(whole: Composition, changes: Mapping[str, Any]) -> bool:
 def _replacement_values(whole: Composition, role: str, name: str) -> Values:
     """Mapping of a replacement: its defaults, and the keys that the user or the experiment changed
     from the defaults of the replaced component."""
-    keys = known_keys(role, {"name": name}, role).keys
+    keys = declaration(role, name).keys
     given = whole.resolved.given.get(role, {})
     others = component_defaults(role, given["name"]) if "name" in given else {}
     own_keys = {k: v for k, v in given.items() if k in keys and others.get(k, ...) != v}

@@ -11,7 +11,8 @@ from os import PathLike, fspath
 
 from components import registry
 from components.registry import CHOSEN
-from runner.catalogue.parts import component_defaults, known_keys
+from runner.catalogue.declarations import declaration
+from runner.catalogue.parts import component_defaults
 from runner.disk.yaml_limits import YamlLimitError, check_values
 from runner.errors import ConfigError
 
@@ -67,7 +68,7 @@ def is_one_value(path: str, chosen: Mapping[str, str]) -> bool:
         for key in keys[:-1]:
             node = node.get(key) if isinstance(node, Mapping) else None
         if isinstance(node, Mapping) and keys[-1] in node:
-            holds_part = keys[0] in known_keys(role, {"name": name}, role).holds
+            holds_part = keys[0] in declaration(role, name).holds
             defaults.append(not holds_part and (node[keys[-1]] is None or node[keys[-1]] == {}))
     return bool(defaults) and all(defaults)
 

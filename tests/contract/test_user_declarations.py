@@ -18,7 +18,6 @@ from components.contracts.roles import Dataset, Gradient, Inference, Model
 from components.errors import ConfigMismatchError
 from runner.catalogue.plugins import import_plugins
 from runner.compose.check import build_component
-from runner.compose.expand import refuse_unknown_defaults
 from runner.errors import ConfigError
 
 DECLARED = [
@@ -97,13 +96,11 @@ def test_class_without_base_raises_one_line():
 
 @pytest.fixture
 def register_plugin(tmp_path, monkeypatch):
-    """Register a plug-in ``mine_to_be_wrong`` from source text and YAML; remove it from the
-    registry afterwards."""
+    """Register a plug-in ``mine_to_be_wrong`` from source text; remove it from the registry
+    afterwards."""
 
-    def write(text: str, yaml: str = "name: wrong_one\nlr: 0.1\n"):
+    def write(text: str):
         (tmp_path / "mine_to_be_wrong.py").write_text(text)
-        (tmp_path / "wrong_one.yaml").write_text(yaml)
-        return tmp_path / "wrong_one.yaml"
 
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
@@ -118,10 +115,7 @@ HEAD = (
 
 
 def test_plugin_with_unknown_yaml_keys_is_refused(register_plugin, monkeypatch):
-    yaml = register_plugin(
-        HEAD + "class Mine(Inference):\n    lr: float\n    steps: int\n",
-        "name: wrong_one\nlr: 0.1\nlrr: 2\n",
-    )
+    register_plugin(HEAD + "class Mine(Inference):\n    lr: float\n    steps: int\n")
     import_plugins(["mine_to_be_wrong"])
     with pytest.raises(
         ConfigError, match=r"inference=wrong_one \(mine_to_be_wrong.py, line 3\): Mine has no init"
@@ -133,12 +127,11 @@ def test_plugin_with_unknown_yaml_keys_is_refused(register_plugin, monkeypatch):
         match=r"inference.steps: missing; .* \(class Mine: mine_to_be_wrong.py, line 3",
     ):
         build_component("inference", {"name": "wrong_one", "lr": 0.1}, "inference")
-    monkeypatch.setattr("runner.disk.conf_folders.find", lambda *_: yaml)
     with pytest.raises(
         ConfigError,
-        match=r"wrong_one.yaml: lrr: unknown key .* lr\?",
+        match=r"inference.lrr: unknown key, did you mean lr\? \(class Mine: .* its YAML and its class",
     ):
-        refuse_unknown_defaults("inference", "wrong_one", ["lrr"], {"lr", "name"})
+        build_component("inference", {"name": "wrong_one", "lr": 0.1, "lrr": 2}, "inference")
 
 
 @pytest.mark.parametrize("source", ["import sys\nsys.exit(0)\n", "raise SystemExit\n"])
