@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
@@ -28,7 +28,7 @@ from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import NumericalError
 from components.inference.log_joint import log_joint, value_and_gradient
-from components.inference.superchains import count_superchains
+from components.inference.superchains import count_superchains, share_starts
 from components.posteriors.draws import Draws
 from components.problems.density import Density
 from components.problems.supervised import Supervised
@@ -38,7 +38,6 @@ SampleableProblem = Supervised | Density | SeriesProblem | Unlabelled  # problem
 # views of data: rows with or without labels, a whole series, or None for a density
 ModelBatch = Batch | Rows | Series | None
 
-StartFunction = Callable[[int, torch.Generator], Tensor]  # n, generator -> θ [n, P]
 
 NAMED = 5  # number of chains listed in a message
 START_TRIES = 100  # draws of a chain's start before a start with zero density is an error
@@ -129,7 +128,7 @@ def init_chains(
     ``superchains``, C/K consecutive chains share a start.  With ``gradient`` False no gradient is
     computed, and the model need not be differentiable.  Raises NumericalError if the log joint or
     its gradient is not finite at a start."""
-    begin = _share_starts(
+    begin = share_starts(
         model.sample_start if isinstance(model, WarmStart) else model.sample_prior,
         1 if superchains is None else chains // superchains,
     )
@@ -158,18 +157,6 @@ def name_chains(ids: list[int]) -> str:
     """Numbers of the chains, of many only the first."""
     more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
     return f"chains {ids[:NAMED]}{more}"
-
-
-def _share_starts(begin: StartFunction, together: int) -> StartFunction:
-    """``begin`` with each start shared by consecutive rows; unchanged if the number per start is
-    1."""
-    if together == 1:
-        return begin
-
-    def shared(n: int, generator: torch.Generator) -> Tensor:
-        return begin(n // together, generator).repeat_interleave(together, 0)
-
-    return shared
 
 
 def _examine_starts(

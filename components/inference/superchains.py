@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import torch
 from pydantic import BaseModel, PositiveInt, model_validator
+from torch import Tensor
 
 
 class Superchains(BaseModel):
@@ -29,3 +33,18 @@ class Superchains(BaseModel):
 def count_superchains(method: object) -> int | None:
     """Number of superchains of a method as configured; None: each chain has its own start."""
     return method.superchains if isinstance(method, Superchains) else None
+
+
+StartFunction = Callable[[int, torch.Generator], Tensor]  # n, generator -> θ [n, P]
+
+
+def share_starts(begin: StartFunction, together: int) -> StartFunction:
+    """``begin`` with each start shared by consecutive rows; unchanged if the number per start is
+    1."""
+    if together == 1:
+        return begin
+
+    def shared(n: int, generator: torch.Generator) -> Tensor:
+        return begin(n // together, generator).repeat_interleave(together, 0)
+
+    return shared

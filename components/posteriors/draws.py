@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,11 +19,11 @@ from components.contracts.capabilities import (
 )
 from components.contracts.capabilities.networks import CastableNetwork, ReversesPredictive
 from components.contracts.checks import Check
-from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive, Reverse
 from components.contracts.problems import Rows
 from components.contracts.roles import FinishedRun
 from components.contracts.sequences import Series
+from components.maths.spacing import evenly_spaced
 from components.posteriors.mixing import draws_checks, inner_filter_checks
 
 FORECASTS = 500  # maximum draws in mixtures of forecasts or clusters
@@ -251,45 +250,3 @@ class Draws:
             return None
         with torch.no_grad():
             return self.model.clusters(evenly_spaced(self._theta, FORECASTS), batch)
-
-
-def evenly_spaced(theta: Tensor, most: int) -> Tensor:
-    """The given number of rows, evenly spaced, or all."""
-    if len(theta) <= most:
-        return theta
-    return theta[torch.linspace(0, len(theta) - 1, most, device=theta.device).round().long()]
-
-
-@dataclass(frozen=True)
-class Held:
-    """A posterior with fresh draws for each prediction, held at fixed draws.
-
-    The prediction for a row then depends only on x.
-    """
-
-    posterior: Predicts
-
-    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
-        """Predictive at x [B, D]; the generator is not used."""
-        return self.posterior.predict(x, torch.Generator(x.device).manual_seed(0))
-
-
-@dataclass(frozen=True, kw_only=True)
-class DrawsByNumber:
-    """Posterior predictive with ``n_predict`` fresh draws for each prediction."""
-
-    n_predict: int
-
-    @abstractmethod
-    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
-        """p(y|x) at x [B, D], a mixture of ``n_predict`` draws."""
-
-    def some(self, n: int, generator: torch.Generator | None) -> Predicts:
-        """n draws for each prediction: fresh ones, or always the same without a generator."""
-        return hold(replace(self, n_predict=n), generator)
-
-
-def hold(posterior: Predicts, generator: torch.Generator | None) -> Predicts:
-    """The posterior itself, with fresh draws for each prediction; without a generator a copy with
-    fixed draws."""
-    return Held(posterior) if generator is None else posterior

@@ -12,7 +12,8 @@ from components.contracts.capabilities.networks import CastableNetwork
 from components.contracts.checks import NamedScores
 from components.contracts.posteriors import Analyses
 from components.contracts.predictive import Predictive
-from components.posteriors.draws import Draws, DrawsByNumber
+from components.posteriors.draws import Draws
+from components.posteriors.redraws import DrawsByNumber
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
 from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.figures.samples.posterior import POSTERIOR_FIGURES
-from components.maths.spacing import spaced_rows
+from components.maths.spacing import evenly_spaced, spaced_rows
 from components.metrics import diagnostics
 from components.metrics.draws_entropy import NEIGHBOUR, entropy
 from components.metrics.reference_moments import (
@@ -33,7 +33,6 @@ from components.metrics.reference_moments import (
 )
 from components.metrics.stein_discrepancy import ksd_squared
 from components.metrics.undefined import stack_scores
-from components.posteriors.draws import evenly_spaced
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

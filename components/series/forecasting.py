@@ -11,7 +11,8 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from components.contracts.capabilities.sequences import CategoricalSeries, KnownResponse
+from components.contracts.capabilities.sequences import CategoricalSeries
+from components.contracts.capabilities.structural import KnownResponse
 from components.contracts.checks import NamedScores
 from components.contracts.posteriors import (
     AffineInInputs,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from components.contracts.capabilities.sequences import KnownResponse
+from components.contracts.capabilities.structural import KnownResponse
 from components.contracts.posteriors import Affine
 from components.contracts.sequences import Series
 from components.contracts.streams import seed_from

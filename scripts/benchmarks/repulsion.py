@@ -12,7 +12,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from components.inference.sgmcmc.repulsion import Interaction, kernel
+from components.maths.particles.interactions import Interaction, kernel
 from scripts.benchmarks.harness import Report
 
 # particles, parameters

@@ -14,19 +14,17 @@ from torch.testing import assert_close
 
 from components.errors import IncompleteResultWarning
 from components.metrics.diagnostics import (
-    FEWEST_WEIGHTS,
     bulk_ess,
     convergence,
     e_bfmi,
     mcse_mean,
     nested_rhat,
-    pareto_k,
     resting,
     split_rhat,
     tail_ess,
-    weight_ess,
     worst_coordinate_value,
 )
+from components.metrics.importance_weights import FEWEST_WEIGHTS, pareto_k, weight_ess
 from components.posteriors.draws import Draws
 
 

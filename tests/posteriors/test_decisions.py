@@ -9,6 +9,7 @@ from support.runs.configured import F64, double, draw_normal, generator, normal,
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.posteriors import decisions as d
+from components.posteriors import intervals
 from components.posteriors.draws import Draws
 
 
@@ -48,7 +49,7 @@ def test_point_actions_minimise_the_empirical_expected_loss(loss):
 
 
 @pytest.mark.parametrize(
-    "loss", [d.Squared(), d.AbsoluteLoss(), d.Pinball(0.9), d.CentralInterval(0.2)], ids=str
+    "loss", [d.Squared(), d.AbsoluteLoss(), d.Pinball(0.9), intervals.CentralInterval(0.2)], ids=str
 )
 def test_predictive_actions_agree_with_numerical_integration(loss):
     belief = mixture()
@@ -69,7 +70,11 @@ def test_predictive_actions_agree_with_numerical_integration(loss):
 
 def test_intervals_are_optimal_over_all_pairs_of_draws():
     belief = lopsided_samples(15)
-    for loss in (d.CentralInterval(0.2), d.DensestInterval(0.25), d.DensestInterval(0.02)):
+    for loss in (
+        intervals.CentralInterval(0.2),
+        intervals.DensestInterval(0.25),
+        intervals.DensestInterval(0.02),
+    ):
         action = loss.act(belief)  # [2, d]
         cost = loss.expected_loss(action, belief)
         for j in range(2):
@@ -83,7 +88,7 @@ def test_densest_interval_is_a_level_set_of_a_gaussian():
     # quantiles of N(0, 1)
     z = torch.special.ndtri(torch.linspace(0.0, 1.0, 40_003, dtype=F64)[1:-1])[:, None]
     belief = d.Samples(z, torch.full((len(z),), 1 / len(z), dtype=F64))
-    low, high = d.DensestInterval(0.1).act(belief)
+    low, high = intervals.DensestInterval(0.1).act(belief)
     edge = (-2 * double(0.1 * (2 * torch.pi) ** 0.5).log()).sqrt()  # density 0.1
     assert torch.allclose(torch.cat([low, high]), torch.stack([-edge, edge]), atol=0.02)
 

@@ -54,7 +54,6 @@ from components.contracts.capabilities.sequences import (
     AutoregressiveVolatility,
     BoundedObservation,
     CategoricalSeries,
-    ForecastsSeries,
     GaussianNoise,
     LinearGaussian,
     OptimalProposal,
@@ -63,11 +62,11 @@ from components.contracts.capabilities.sequences import (
     SeriesConditionals,
     SplitNormal,
     StateSpace,
-    StructuralSeries,
     TerrainAided,
     TransitionDensity,
     TransitionMean,
 )
+from components.contracts.capabilities.structural import ForecastsSeries, StructuralSeries
 from components.contracts.capabilities.topics import TopicModel
 from components.contracts.capabilities.variational import (
     ArdWeights,

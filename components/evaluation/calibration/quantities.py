@@ -7,7 +7,6 @@ Source: Talts et al. (2018); Modrák et al. (2023), section 4 (data-dependent qu
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -33,6 +32,7 @@ from components.evaluation.calibration.simulated import (
     sample_labels,
 )
 from components.inference.linear.conjugate_posterior import ConjugatePosterior
+from components.evaluation.calibration.thinned import thin
 from components.posteriors.draws import FORECASTS, Draws
 from components.series.structural.structural_posterior import StructuralDraws
 
@@ -47,17 +47,6 @@ class RankedQuantity(NamedTuple):
 
 
 Quantities = dict[str, RankedQuantity]
-
-
-class ThinnedDraws(NamedTuple):
-    """Selection from the stored draws of chains, as positions in [C, N]."""
-
-    chains: Tensor  # [L]
-    draws: Tensor  # [L]
-
-    def of(self, values: Tensor) -> Tensor:
-        """Values [C, N, …] at the positions, [L, …]."""
-        return values[self.chains.to(values.device), self.draws.to(values.device)]
 
 
 def compute_quantities(
@@ -105,31 +94,6 @@ def _rank_labels(
         mixture = _resample(posterior.predict(problem.test.x, generator), n_draws, generator)
         return _rank_predictions(simulated, mixture, False, generator)
     return {}
-
-
-def thin(draws: HoldsDraws, n_draws: int, generator: torch.Generator) -> ThinnedDraws:
-    """Select the given number of draws, evenly spaced in each chain, or resampled if weighted.
-
-    Raises:
-        ConfigMismatchError: fewer draws are stored.
-    """
-    chains = draws.n_chains
-    kept = draws.n_draws
-    if draws.log_weights is not None:
-        rows = torch.multinomial(draws.weights.cpu(), n_draws, True, generator=generator)
-        return ThinnedDraws(rows // kept, rows % kept)
-    if chains * kept < n_draws:
-        raise ConfigMismatchError(
-            f"inference: stores {chains * kept} draws, but --draws {n_draws} are needed for ranks; "
-            f"raise steps (or draws or chains of "
-            "the method), or lower --draws"
-        )
-    each = math.ceil(n_draws / chains)
-    places = kept - 1 - (torch.arange(each) * kept // each)  # the last draw is always included
-    pairs = torch.cartesian_prod(torch.arange(chains), places).view(-1, 2)
-    if len(pairs) > n_draws:
-        pairs = pairs[torch.randperm(len(pairs), generator=generator)[:n_draws].sort().values]
-    return ThinnedDraws(pairs[:, 0], pairs[:, 1])
 
 
 def _rank_parameters(draws: HoldsDraws, truth: Tensor, theta: Tensor) -> Quantities:

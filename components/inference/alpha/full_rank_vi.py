@@ -8,8 +8,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from components.inference.rowwise_log_joint import RowwiseLogJoint
 from components.inference.variational.gaussian_vi import GaussianVI
-from components.inference.variational.global_gaussian import GlobalGaussian, Noise, RowwiseLogJoint
+from components.inference.variational.global_gaussian import GlobalGaussian, Noise
 from components.registry import register
 
 

@@ -16,7 +16,7 @@ from components.contracts.posteriors import Analyses, Predicts
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.contracts.problems import Batch
 from components.maths.exponential.standard_draws import standard_normal
-from components.posteriors.draws import hold
+from components.posteriors.redraws import hold
 
 NUMBERS = 2**23  # maximum number of Jacobian entries in memory
 

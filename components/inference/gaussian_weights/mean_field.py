@@ -22,7 +22,7 @@ from components.inference.variational.ascent import ascend_term
 from components.maths.compiled.affine import affine
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.optimizers import Adam
-from components.posteriors.draws import DrawsByNumber
+from components.posteriors.redraws import DrawsByNumber
 from components.problems.supervised import Supervised
 
 

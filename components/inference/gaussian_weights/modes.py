@@ -12,7 +12,7 @@ from components.contracts.checks import NamedScores
 from components.contracts.posteriors import Analyses, Predicts
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.inference.gaussian_weights.linearised import LinearisedPosterior
-from components.posteriors.draws import hold
+from components.posteriors.redraws import hold
 
 
 def distinct(fits: Sequence[LinearisedPosterior]) -> list[LinearisedPosterior]:

@@ -28,8 +28,8 @@ from components.inference.chains import init_for_training
 from components.inference.log_joint import value_and_gradient
 from components.inference.point.descent import frozen
 from components.maths.exponential.standard_draws import standard_normal
-from components.posteriors.draws import DrawsByNumber
 from components.posteriors.networks import Networks
+from components.posteriors.redraws import DrawsByNumber
 from components.problems.supervised import Supervised
 from components.registry import register
 

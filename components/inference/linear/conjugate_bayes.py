@@ -20,16 +20,9 @@ from components.maths.conjugate_regression import coefficients
 from components.maths.exponential.dirichlet import draw_gamma
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.least_squares import LeastSquares, least_squares
-from components.posteriors.decisions import (
-    AbsoluteLoss,
-    CentralInterval,
-    DensestInterval,
-    Loss,
-    Pinball,
-    Squared,
-    ToleranceLoss,
-)
+from components.posteriors.decisions import AbsoluteLoss, Loss, Pinball, Squared, ToleranceLoss
 from components.posteriors.draws import Draws
+from components.posteriors.intervals import CentralInterval, DensestInterval
 from components.problems.supervised import Supervised
 from components.registry import register
 

@@ -12,7 +12,7 @@ from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.metrics.evidence.held_out import Proposal
 from components.models.latent.cvae import class_predictive
-from components.posteriors.draws import DrawsByNumber
+from components.posteriors.redraws import DrawsByNumber
 
 
 @dataclass(frozen=True)

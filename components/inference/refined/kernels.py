@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from components.errors import ConfigMismatchError
-from components.inference.sgmcmc.repulsion import Bandwidth, Interaction, among, kernel
+from components.inference.sgmcmc.repulsion import Bandwidth
 from components.maths.exponential.standard_draws import normal_like
+from components.maths.particles.interactions import Interaction, among, kernel
 
 Kernel = Literal["sgd", "sgld", "svgd", "sgld_r", "hmc"]
 Target = Callable[[Tensor], Tensor]  # [S, B, D] -> [S, B]

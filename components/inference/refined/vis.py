@@ -39,9 +39,10 @@ from components.inference.refined.states import (
     RefinementState,
     RowRefinementState,
 )
+from components.inference.rowwise_log_joint import RowwiseLogJoint
 from components.inference.sgmcmc.repulsion import Bandwidth
 from components.inference.variational.ascent import climb
-from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
+from components.inference.variational.global_gaussian import GlobalGaussian
 from components.inference.variational.guide_fit import FIT_OUTPUTS, find_start
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.optimizers import Optimizer

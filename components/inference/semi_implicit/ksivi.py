@@ -16,9 +16,10 @@ from components.inference.log_joint import log_joint
 from components.inference.refined.kernels import slope
 from components.inference.semi_implicit.family import SemiImplicit
 from components.inference.semi_implicit.fitting import AnyState, SemiImplicitVI
-from components.inference.sgmcmc.repulsion import Bandwidth, median_bandwidth, square_distances
+from components.inference.sgmcmc.repulsion import Bandwidth
 from components.inference.variational.ascent import ascend_value
 from components.inference.variational.guide_fit import FIT_OUTPUTS
+from components.maths.particles.interactions import median_bandwidth, square_distances
 from components.registry import register
 
 Pairs = Literal["u_statistic", "two_batches"]

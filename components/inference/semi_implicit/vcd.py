@@ -20,10 +20,11 @@ from components.inference.chains import (
     SampleableProblem,
 )
 from components.inference.log_joint import log_joint
+from components.inference.rowwise_log_joint import RowwiseLogJoint
 from components.inference.semi_implicit.fitting import CHUNK
 from components.inference.semi_implicit.transitions import adapt_step_size, iterate
 from components.inference.variational.ascent import ascend_value
-from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
+from components.inference.variational.global_gaussian import GlobalGaussian
 from components.inference.variational.guide_fit import GuideState, SeededGuide
 from components.maths.exponential.standard_draws import standard_normal
 from components.posteriors.variational import RefinedPosterior

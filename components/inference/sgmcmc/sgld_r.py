@@ -8,14 +8,9 @@ from torch import Tensor
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch
-from components.inference.sgmcmc.repulsion import (
-    BlockInteraction,
-    Interaction,
-    Repulsion,
-    check_kernel_particles,
-    within_blocks,
-)
+from components.inference.sgmcmc.repulsion import Repulsion, check_kernel_particles
 from components.inference.step_response import Response
+from components.maths.particles.interactions import BlockInteraction, Interaction, within_blocks
 from components.registry import register
 
 

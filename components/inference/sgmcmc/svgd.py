@@ -13,13 +13,9 @@ from components.contracts.checks import Bias
 from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, mean_over_chains
-from components.inference.sgmcmc.repulsion import (
-    ParticleDynamics,
-    among,
-    check_kernel_particles,
-    within_blocks,
-)
+from components.inference.sgmcmc.repulsion import ParticleDynamics, check_kernel_particles
 from components.inference.step_response import Response
+from components.maths.particles.interactions import among, within_blocks
 from components.registry import register
 
 

@@ -18,12 +18,9 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.inference.chains import INDEPENDENT_CHAINS, SampleableProblem, init_chains
 from components.inference.point.descent import frozen
+from components.inference.rowwise_log_joint import RowwiseLogJoint
 from components.inference.variational.flexible_guide import FlexibleGuide, FlowGuide, MixtureGuide
-from components.inference.variational.global_gaussian import (
-    GAUSSIAN_CAPABILITIES,
-    GlobalGaussian,
-    RowwiseLogJoint,
-)
+from components.inference.variational.global_gaussian import GAUSSIAN_CAPABILITIES, GlobalGaussian
 from components.inference.variational.guide_fit import AscendedGuide, GlobalTrainingState
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 from components.posteriors.variational import RefinedPosterior

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from components.contracts.problems import Batch, RowBatch, Rows
 from components.contracts.sequences import Series
 from components.gradients.by_parameter import Called
-from components.inference.variational.global_gaussian import RowwiseLogJoint, bound_in_chunks
+from components.inference.rowwise_log_joint import RowwiseLogJoint
+from components.inference.variational.global_gaussian import bound_in_chunks
 from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 

@@ -13,11 +13,11 @@ from components.contracts.capabilities import FactoredGuide, LogJoint, Pathwise
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.inference.chains import INDEPENDENT_CHAINS, SampleableProblem, init_for_training
+from components.inference.rowwise_log_joint import RowwiseLogJoint
 from components.inference.variational.global_gaussian import (
     GAUSSIAN_CAPABILITIES,
     GlobalGaussian,
     Noise,
-    RowwiseLogJoint,
 )
 from components.inference.variational.guide_fit import (
     AscendedGuide,

@@ -5,22 +5,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from components.contracts.capabilities import CAPABILITIES, GaussianPrior, LogJoint, RowGuide
+from components.contracts.capabilities import CAPABILITIES, RowGuide
 from components.contracts.plugins.protocols import protocols_of
 from components.contracts.problems import Batch, RowBatch, Rows
 from components.contracts.sequences import Series
-from components.inference.chains import SampleableProblem
+from components.inference.rowwise_log_joint import RowwiseLogJoint
 from components.maths.cholesky import LOG_2PI
 from components.maths.divergences.gaussian_kl import kl_diagonal, kl_gaussian
 from components.maths.exponential.standard_draws import standard_normal
-from components.problems.supervised import Supervised
-from components.problems.unlabelled import Unlabelled
 
 Noise = Literal["shared", "rows"]
 CHUNK = 100  # rows processed together in estimates of the full bound
@@ -39,51 +36,6 @@ def bound_in_chunks(
         part = whole.part(slice(first, first + n), whole.n_rows / n)
         value = value + elbo_rows(part, noise.unsqueeze(1).expand(-1, n, -1)).mean(0).sum()
     return value
-
-
-@dataclass(frozen=True)
-class RowwiseLogJoint:
-    """Log joint to which q(θ) is fitted; its parameters are not among the parameters of q."""
-
-    model: LogJoint
-    context_dim: int = 0  # number of values of a row, inputs and labels; 0 for a density
-    n_data: int = 0  # N, rows of the training set; 0 for a density
-
-    @classmethod
-    def of(cls, model: LogJoint, problem: SampleableProblem) -> RowwiseLogJoint:
-        """Log joint of a model for a density, for labels, or for rows without labels."""
-        if isinstance(problem, Unlabelled) and isinstance(problem.train, Rows):
-            return cls(model, problem.train.x[0].numel(), problem.n)
-        return (
-            cls(model, problem.n_inputs + problem.n_tasks, problem.n)
-            if isinstance(problem, Supervised)
-            else cls(model)
-        )
-
-    @property
-    def prior_std(self) -> Tensor | None:
-        """s [P] if the prior is N(0, diag s²)."""
-        return self.model.gaussian_prior() if isinstance(self.model, GaussianPrior) else None
-
-    def log_prior(self, theta: Tensor) -> Tensor:
-        """[S, B, P] -> [S, B]."""
-        return self.model.log_prior(theta.flatten(0, 1)).unflatten(0, theta.shape[:2])
-
-    def log_likelihood(self, theta: Tensor, batch: RowBatch) -> Tensor:
-        """log p(y_b | θ_sb) [S, B] for θ [S, B, P], or for one θ for all rows [S, 1, P].
-
-        It is 0 for a density, which has no data.  If every row has its own θ, the model is
-        evaluated for all B² pairs and B of them are used.
-        """
-        if isinstance(batch, Series):
-            return self.model.log_likelihood(theta[:, 0], batch)  # one row, for any noise
-        if not isinstance(batch, Batch) and not self.n_data:
-            return theta.new_zeros(len(theta), batch.n_rows)
-        assert isinstance(batch, Batch | Rows)
-        if theta.shape[1] == 1:
-            return self.model.log_likelihood(theta[:, 0], batch)
-        pairs = self.model.log_likelihood(theta.flatten(0, 1), batch)  # [S·B, B]
-        return torch.linalg.diagonal(pairs.unflatten(0, theta.shape[:2]))
 
 
 class GlobalGaussian(nn.Module):

@@ -38,7 +38,7 @@ from components.inference.point.descent import DescentKeys
 from components.inference.variational.ascent import TrainingState, ascend_parameters
 from components.maths.optimizers import Optimizer
 from components.metrics import limits
-from components.metrics.diagnostics import FEWEST_WEIGHTS, pareto_k
+from components.metrics.importance_weights import FEWEST_WEIGHTS, pareto_k
 from components.posteriors.variational import RefinedPosterior
 from components.problems.density import Density
 

@@ -19,10 +19,10 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.particles.resampling import effective_sample_size
-from components.metrics.diagnostics import FEWEST_WEIGHTS, pareto_k
 from components.metrics.evidence.annealed import annealed_log_weights
 from components.metrics.evidence.best_q import elbo, fit_q
 from components.metrics.evidence.proposal import Target, log_weights
+from components.metrics.importance_weights import FEWEST_WEIGHTS, pareto_k
 from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
 
 Proposal = Literal["guide", "laplace"]

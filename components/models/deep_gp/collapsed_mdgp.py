@@ -17,12 +17,12 @@ from components.models.deep_gp.likelihoods import GaussianLabels
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.exact_cost import raise_if_too_large
 from components.models.shallow_gp.labels import group_by_task
+from components.models.shallow_gp.mean_function import MeanFunction
 from components.models.shallow_gp.prior import (
     CoregionalisedCovariance,
     Covariance,
     GPParts,
     IndependentCovariance,
-    MeanFunction,
 )
 from components.problems.supervised import Supervised
 from components.registry import register

@@ -15,30 +15,11 @@ from components.errors import ConfigMismatchError
 from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.dirichlet import draw_gamma
 from components.maths.exponential.standard_draws import standard_normal
-
-NODES = 32  # of the quadrature over τ
-
-
-def gamma_entropy(a: Tensor, b: Tensor) -> Tensor:
-    """Entropy of Gamma(a, b)."""
-    return a - b.log() + a.lgamma() + (1 - a) * a.digamma()
-
-
-def gauss_gamma(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Nodes and weights [S, Q] of E f(τ), τ ~ Gamma(a, b), by generalised Gauss–Laguerre
-    quadrature."""
-    nodes = []
-    weights = []
-    for shape in a.tolist():
-        k = torch.arange(NODES, dtype=torch.float64)
-        off = (k[1:] * (k[1:] + shape - 1)).sqrt()
-        jacobi = torch.diag(2 * k + shape) + torch.diag(off, 1) + torch.diag(off, -1)
-        values, vectors = torch.linalg.eigh(jacobi)  # Golub and Welsch
-        nodes.append(values)
-        weights.append(vectors[0].square())
-    return torch.stack(nodes).to(a) / b[:, None], torch.stack(weights).to(a).clamp_min(
-        torch.finfo(a.dtype).tiny
-    )
+from components.models.mixtures.normal_gamma_densities import (
+    gamma_entropy,
+    gauss_gamma,
+    normal_gamma_log_density,
+)
 
 
 @dataclass(frozen=True)
@@ -136,15 +117,6 @@ class NormalGammaModule:
             )
         whole = "all" in joint or set(joint) == set(self.names)
         return JointNormalGammaAscent(self) if whole else NormalGammaAscent(self)
-
-
-def normal_gamma_log_density(
-    theta: Tensor, m: Tensor, precision: Tensor, a: Tensor, b: Tensor
-) -> Tensor:
-    """log N(μ | m, 1/precision) Gamma(τ | a, b) at θ = (μ, log τ) [n, 2], as a density of log τ."""
-    mu, log_tau = theta.unbind(1)
-    normal = 0.5 * (precision.log() - LOG_2PI - precision * (mu - m).square())
-    return normal + a * b.log() - a.lgamma() + a * log_tau - b * log_tau.exp()
 
 
 def expected_log_joint(

@@ -22,7 +22,8 @@ from components.models.deep_gp.likelihoods import GaussianLabels
 from components.models.multitask_gp.covariance import ColumnCovariance, SummedCovariance
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.labels import Labels
-from components.models.shallow_gp.prior import GPParts, IndependentCovariance, MeanFunction
+from components.models.shallow_gp.mean_function import MeanFunction
+from components.models.shallow_gp.prior import GPParts, IndependentCovariance
 from components.problems.supervised import Supervised
 from components.registry import register
 

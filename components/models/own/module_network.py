@@ -27,13 +27,12 @@ from components.models.own.examination import (
     PROBE_SCALE,
     check_declared,
     check_finite,
-    check_input_gradient,
     check_outputs,
     check_rows,
     is_close,
     pick_spaced_rows,
-    training_fault,
 )
+from components.models.own.gradient_examination import check_input_gradient, training_fault
 from components.models.own.training_layers import (
     converge_norms,
     find_training_layers,

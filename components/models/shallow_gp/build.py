@@ -20,7 +20,8 @@ from components.models.deep_gp.likelihoods import GaussianLabels, Link, make_lik
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.exact_cost import raise_if_too_large
 from components.models.shallow_gp.labels import Labels, group_by_task
-from components.models.shallow_gp.prior import Covariance, GPParts, Mean, MeanFunction
+from components.models.shallow_gp.mean_function import Mean, MeanFunction
+from components.models.shallow_gp.prior import Covariance, GPParts
 from components.models.shallow_gp.sparse import CollapsedSparseGP, Inducing, SparseGP
 from components.problems.supervised import Supervised
 

@@ -14,7 +14,8 @@ from components.contracts.predictive import GaussianMixture
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.figures.style import BLACK, Figures, legend_above, new_figure
-from components.posteriors.draws import Draws, evenly_spaced
+from components.maths.spacing import evenly_spaced
+from components.posteriors.draws import Draws
 from components.registry import register
 from components.series.figures.bands import draw_band
 from components.series.forecast_data.dlm_sim import DlmSim

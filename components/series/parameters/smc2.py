@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,41 +16,27 @@ from components.contracts.posteriors import FilteredStates, SeriesDraws, WritesF
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info, ZeroToOne
 from components.contracts.sequences import Observation
-from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import NumericalError
 from components.inference.mcmc.adaptation import factor
 from components.inference.mcmc.metropolis import metropolis_hastings
 from components.maths.exponential.standard_draws import standard_normal
-from components.maths.particles.order_statistics import quantiles
 from components.maths.particles.resampling import ancestors, effective_sample_size
 from components.posteriors.draws import Draws
 from components.registry import register
 from components.series.filtering.generalised_particle_filter import FilterState
 from components.series.filtering.particle_filter import FilterBasedMethod
 from components.series.parameters.passes import min_ess, passing, repeat_observations
+from components.series.parameters.smc2_state import (
+    SMC2State,
+    average_over_sets,
+    build_filters,
+    summarise_sets,
+)
 from components.series.posteriors.filtered import Filtering, LearnedSeries
 from components.series.sequence import Sequence
 
 SETS = ("theta", "log_z", "ess", "x", "log_wx")  # fields of the state with a row for each set
-
-
-@dataclass(kw_only=True)
-class SMC2State:
-    """M weighted parameter sets for each of R replicates, each with N particles of the states, and
-    the results so far."""
-
-    model: Parameterised = rebuilt()
-    problem: Sequence = rebuilt()  # only y_1 … y_t are read
-    particles: int  # N, of the states
-    begun: Tensor  # one parameter set per replicate before the first observation [R, P]
-    theta: Tensor  # [R·M, P]
-    log_w: Tensor  # normalised [R, M]
-    log_z: Tensor  # log Ẑ_t(θ) [R·M]
-    ess: Tensor  # smallest effective sample size so far in the filter of that estimate [R·M]
-    x: Tensor  # [R·M, N, dx]
-    log_wx: Tensor  # of the states, normalised [R·M, N]
-    filtered: Filtering
 
 
 @register("inference", "smc2")
@@ -125,10 +111,10 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
         tiled_batch = batch._replace(
             y=y, missing=None if missing is None else missing.repeat_interleave(m)
         )
-        now, _ = self._resize_filter(state.particles).step(_build_filters(state), tiled_batch, rng)
+        now, _ = self._resize_filter(state.particles).step(build_filters(state), tiled_batch, rng)
         increment = self.rate * now.filtered.log_normaliser
         row = now.filtered.newest()
-        predicted = _average_over_sets(state.log_w, row["predicted"])
+        predicted = average_over_sets(state.log_w, row["predicted"])
         log_w = state.log_w + increment.view_as(state.log_w)
         total = torch.logsumexp(log_w, 1)  # log Σ_m W^m ẑ_t(θ^m)  # [R]
         if not torch.isfinite(total).all():
@@ -145,7 +131,7 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
             ess=torch.minimum(state.ess, min_ess(now).to(state.ess)),
         )
         state.filtered.log_normaliser += total
-        summaries = _summaries(state, row["mean"], row["variance"], rng)
+        summaries = summarise_sets(state, row["mean"], row["variance"], rng)
         ess = effective_sample_size(state.log_w.exp())  # [R]
         state.filtered.add(batch.t, **summaries, predicted=predicted, ess=ess)
 
@@ -246,36 +232,3 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
             theta, state.begun, names, state.model, stats, log_weights=state.log_w, replicates=r
         )
         return LearnedSeries(**vars(state.filtered.current_posterior()), parameters=draws)
-
-
-def _build_filters(state: SMC2State) -> FilterState:
-    """The filters of all parameter sets, without stored results."""
-    fresh = Filtering(log_normaliser=torch.zeros_like(state.log_z))
-    return FilterState(
-        model=state.model.at(state.theta),
-        particles=state.x,
-        log_w=state.log_wx,
-        filtered=fresh,
-        weighted=None,
-    )
-
-
-def _average_over_sets(log_w: Tensor, values: Tensor) -> Tensor:
-    """Σ_m W^m v_m of values [R·M, d] -> [R, d]."""
-    return (log_w.exp().unsqueeze(1) @ values.unflatten(0, log_w.shape)).squeeze(1)
-
-
-def _summaries(state: SMC2State, means: Tensor, variances: Tensor, rng: Rng) -> dict[str, Tensor]:
-    """Mean, variance and quantiles of the states' mixture over the parameter sets, from the moments
-    of each set [R·M, dx]."""
-    mean = _average_over_sets(state.log_w, means)
-    off = means.unflatten(0, state.log_w.shape) - mean.unsqueeze(1)
-    variance = _average_over_sets(state.log_w, variances) + (
-        state.log_w.exp().unsqueeze(1) @ off.square()
-    ).squeeze(1)
-    r = len(state.log_w)
-    w = (state.log_w.flatten().unsqueeze(1) + state.log_wx).exp().view(r, -1)  # [R, M·N]
-    # [R, M·N, dx]
-    particles = state.x.flatten(0, 1)[ancestors("systematic", w, rng.noise)].unflatten(0, (r, -1))
-    lower, upper = quantiles(particles, (0.05, 0.95))
-    return {"mean": mean, "variance": variance, "lower": lower, "upper": upper}

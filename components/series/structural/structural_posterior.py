@@ -33,8 +33,9 @@ from components.contracts.sequences import FutureCovariates, Series
 from components.contracts.structural import Design
 from components.errors import ConfigMismatchError
 from components.maths.particles.order_statistics import quantiles
+from components.maths.spacing import evenly_spaced
 from components.maths.time_varying import FilteredSystem, TimeVaryingSystem, filter_system
-from components.posteriors.draws import FORECASTS, Draws, evenly_spaced
+from components.posteriors.draws import FORECASTS, Draws
 from components.series.sequence import Sequence
 from components.series.structural.ahead import forecast_moments
 

@@ -8,12 +8,13 @@ from scipy.stats import chisquare
 from support.runs.configured import component, load, normal
 
 from components.errors import ConfigMismatchError
-from components.evaluation.calibration.quantities import compute_quantities, rank, thin
+from components.evaluation.calibration.quantities import compute_quantities, rank
 from components.evaluation.calibration.simulated import (
     check_prior,
     check_simulates,
     simulate,
 )
+from components.evaluation.calibration.thinned import thin
 from components.metrics.rank_uniformity import summarise, worst_p
 from components.posteriors.draws import Draws
 from runner.execution.rng import Streams

@@ -20,7 +20,7 @@ from torch.autograd import grad
 from components.contracts.problems import Rows
 from components.errors import ConfigMismatchError
 from components.gradients.pathwise.surrogate import Derivatives
-from components.inference.variational.global_gaussian import RowwiseLogJoint
+from components.inference.rowwise_log_joint import RowwiseLogJoint
 from runner.execution.rng import Streams
 
 COMPARED = [("taylor_cv", {}), ("taylor_cv", {"scale": "local"}), ("quadratic_cv", {"lr": 0.3})]

@@ -9,7 +9,8 @@ from support.targets.pathwise_models import estimates, flat, z_score
 from torch.autograd import grad
 from torch.testing import assert_close
 
-from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
+from components.inference.rowwise_log_joint import RowwiseLogJoint
+from components.inference.variational.global_gaussian import GlobalGaussian
 from runner.execution.rng import Streams
 
 STICKING = component("gradient", "sticking_the_landing")

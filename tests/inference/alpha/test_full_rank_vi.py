@@ -9,7 +9,7 @@ from support.small.small_problems import component, linear_posterior, real, trai
 from torch.testing import assert_close
 
 from components.inference.alpha.full_rank_vi import RowScaledGaussian
-from components.inference.variational.global_gaussian import RowwiseLogJoint
+from components.inference.rowwise_log_joint import RowwiseLogJoint
 from components.maths.divergences.gaussian_kl import kl_gaussian
 from components.maths.optimizers import Adam
 from runner.errors import ConfigError

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError, NumericalError
 from components.inference.mcmc.laplace import laplace
-from components.metrics.diagnostics import pareto_k, weight_ess
+from components.metrics.importance_weights import pareto_k, weight_ess
 from components.posteriors.draws import Draws
 from runner.execution.rng import Streams
 

@@ -7,7 +7,7 @@ from support.targets.known_targets import F64, Tailed, sample_target, white
 
 from components.inference.mcmc.t_mixture import TMixture
 from components.inference.mcmc.tails import tail_growth
-from components.metrics.diagnostics import pareto_k
+from components.metrics.importance_weights import pareto_k
 from runner.execution.rng import Streams
 
 

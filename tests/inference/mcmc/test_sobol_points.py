@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from components.inference.mcmc.sobol import SobolPoints
 from components.inference.mcmc.t_mixture import TMixture
-from components.metrics.diagnostics import log_relative_variance
+from components.metrics.importance_weights import log_relative_variance
 from runner.execution.data_digest import data_digest
 
 

@@ -11,6 +11,7 @@ from support.runs.configured import component, draw_normal, load
 from support.targets.known_targets import correlated_gaussian
 
 from components.inference.sgmcmc import repulsion, svgd
+from components.maths.particles import interactions
 from runner.execution.rng import Streams
 
 STEPS = 25
@@ -117,7 +118,7 @@ def test_replicates_match_separate_runs(name, keys):
 @pytest.mark.parametrize("name", REPULSIVE)
 def test_repulsion_across_replicates_is_detected(name, monkeypatch):
     def interact_globally(theta, replicates, bandwidth):
-        return repulsion.Interaction(theta, *repulsion.kernel(theta, bandwidth))
+        return interactions.Interaction(theta, *interactions.kernel(theta, bandwidth))
 
     monkeypatch.setattr(repulsion, "among", interact_globally)
     monkeypatch.setattr(svgd, "among", interact_globally)
@@ -129,10 +130,12 @@ def test_jitter_of_one_replicate_leaves_the_others(monkeypatch):
     """The kernel of the second replicate is singular: only its factor has a larger jitter."""
     theta = draw_normal(3, 4, 2)
     theta[1] = theta[1, :1]
-    noise, used = repulsion.among(theta.flatten(0, 1), 3, 2.0).noise(fold_streams(3).noise, 1e-17)
+    noise, used = interactions.among(theta.flatten(0, 1), 3, 2.0).noise(
+        fold_streams(3).noise, 1e-17
+    )
     assert used > 1e-17
     for r in (0, 2):
-        alone, noise_alone = repulsion.among(theta[r], 1, 2.0).noise(Streams(r).noise, 1e-17)
+        alone, noise_alone = interactions.among(theta[r], 1, 2.0).noise(Streams(r).noise, 1e-17)
         assert noise_alone == 1e-17
         torch.testing.assert_close(noise.unflatten(0, (3, 4))[r], alone)
 

@@ -10,7 +10,7 @@ from support.series.particle_systems import gradient_of_k, k
 from support.targets.known_targets import F64, correlated_gaussian, sample_target
 from torch.testing import assert_close
 
-from components.inference.sgmcmc.repulsion import BlockInteraction, among, within_blocks
+from components.maths.particles.interactions import BlockInteraction, among, within_blocks
 from runner.execution.rng import Streams
 
 L = 4

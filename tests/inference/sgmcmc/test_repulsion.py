@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from components.errors import NumericalError
-from components.inference.sgmcmc import repulsion
-from components.inference.sgmcmc.repulsion import (
+from components.maths.particles import interactions
+from components.maths.particles.interactions import (
     Interaction,
     kernel,
     median_bandwidth,
@@ -161,8 +161,9 @@ def test_particles_without_repulsion_are_independent():
 @pytest.mark.parametrize("name", REPULSIVE)
 def test_repulsion_ends_at_configured_step(name, monkeypatch):
     calls = []
-    real = repulsion.kernel
-    monkeypatch.setattr(repulsion, "kernel", lambda theta, h: calls.append(1) or real(theta, h))
+    monkeypatch.setattr(
+        interactions, "kernel", lambda theta, h: calls.append(1) or kernel(theta, h)
+    )
     sample_target(
         name, correlated_gaussian(), steps=9, chains=4, repulsion_until=6, step_size=0.01, burn_in=1
     )

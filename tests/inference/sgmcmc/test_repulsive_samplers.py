@@ -11,7 +11,7 @@ from support.targets.known_targets import F64, correlated_gaussian, sample_targe
 from torch.testing import assert_close
 
 from components.inference.log_joint import value_and_gradient
-from components.inference.sgmcmc.repulsion import Interaction
+from components.maths.particles.interactions import Interaction
 from runner.execution.rng import Streams
 
 S = 40

@@ -11,7 +11,8 @@ from support.small.small_problems import real
 from support.targets.known_targets import F64
 from torch.distributions import MultivariateNormal, kl_divergence
 
-from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
+from components.inference.rowwise_log_joint import RowwiseLogJoint
+from components.inference.variational.global_gaussian import GlobalGaussian
 from components.models.linear.linear_regression import LinearRegressionModule
 from runner.execution.rng import Streams
 

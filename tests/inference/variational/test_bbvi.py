@@ -23,8 +23,9 @@ from torch.nn.utils import parameters_to_vector
 from torch.testing import assert_close
 
 from components.inference.log_joint import log_joint as whole
+from components.inference.rowwise_log_joint import RowwiseLogJoint
 from components.inference.variational.flexible_guide import FlowGuide, MixtureGuide
-from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
+from components.inference.variational.global_gaussian import GlobalGaussian
 from runner.execution.rng import Streams
 
 bbvi = partial(compose_component, "inference", "bbvi")

@@ -17,8 +17,9 @@ from torch.nn.utils import parameters_to_vector
 
 from components.contracts.problems import Rows
 from components.gradients.pathwise.reparam import Reparam
+from components.inference.rowwise_log_joint import RowwiseLogJoint
 from components.inference.variational import global_gaussian
-from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
+from components.inference.variational.global_gaussian import GlobalGaussian
 from runner.execution.rng import Streams
 
 

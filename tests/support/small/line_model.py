@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from components.contracts.problems import Batch
-from components.inference.variational.global_gaussian import GlobalGaussian, Noise, RowwiseLogJoint
+from components.inference.rowwise_log_joint import RowwiseLogJoint
+from components.inference.variational.global_gaussian import GlobalGaussian, Noise
 
 
 class Line:

@@ -22,7 +22,8 @@ from torch import nn
 from torch.autograd import functional, grad
 
 from components.contracts.problems import Rows
-from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
+from components.inference.rowwise_log_joint import RowwiseLogJoint
+from components.inference.variational.global_gaussian import GlobalGaussian
 from runner.execution.rng import Streams
 
 

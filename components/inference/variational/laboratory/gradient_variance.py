@@ -28,19 +28,14 @@ from components.contracts.roles import (
 from components.contracts.states import rebuilt
 from components.contracts.streams import Beside, Rng
 from components.inference.variational.ascent import TrainingState
-from components.inference.variational.laboratory.frozen import (
-    INIT,
-    Frozen,
-    RowProblem,
-    add_costs,
-    scores_of,
-)
+from components.inference.variational.laboratory.frozen import INIT, Frozen, RowProblem
 from components.inference.variational.laboratory.measured import (
     Findings,
     Measured,
     MeasuredBound,
     MeasuredPredictions,
 )
+from components.inference.variational.laboratory.row_scores import add_costs, scores_of
 from components.inference.variational.laboratory.spread import MeasuredEstimator, Spread
 from components.registry import register
 

@@ -18,7 +18,7 @@ from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Beside
-from components.inference.variational.laboratory.frozen import add_costs
+from components.inference.variational.laboratory.row_scores import add_costs
 from components.inference.variational.laboratory.spread import (
     MeasuredEstimator,
     Over,
