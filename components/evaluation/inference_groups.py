@@ -48,7 +48,7 @@ from components.evaluation.pointwise import (
 )
 from components.inference.linear.conjugate_posterior import ConjugatePosterior
 from components.posteriors.draws import Draws
-from components.posteriors.inference_data import Groups, parameter_groups
+from components.posteriors.inference_data import MOST_NUMBERS, Groups, parameter_groups, to_numpy
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.series.sequence import Sequence
@@ -57,7 +57,6 @@ from components.series.structural.structural_posterior import StructuralDraws
 if TYPE_CHECKING:
     from xarray import DataTree
 
-MOST_NUMBERS = 10_000_000  # maximum numbers in a group, 80 MB in float64; more draws are thinned
 DRAWS = 1000  # number of draws from a posterior that redraws for each prediction
 # minimum draws: ``az.loo`` fits a Pareto distribution to a fifth of them, at least five
 FEWEST = 25
@@ -204,7 +203,7 @@ def _predictive_groups(
         *(["of_task"] if problem.n_tasks > 1 else []),
         *(["class"] if problem.target != "real" else []),
     ]
-    groups = Groups({"posterior": {"f": _numpy(f)[None]}}, {"f": names})
+    groups = Groups({"posterior": {"f": to_numpy(f)[None]}}, {"f": names})
     _add(groups, pointwise, (1, n_draws))
     return groups.tree()
 
@@ -232,15 +231,11 @@ def _add(groups: Groups, said: Pointwise, shape: tuple[int, int]) -> None:
     groups.dims[said.name] = list(said.axes)
     groups.coords |= said.axes
     groups.values["log_likelihood"] = {
-        said.name: _numpy(said.log_likelihood.double()).reshape(*shape, *lengths)
+        said.name: to_numpy(said.log_likelihood.double()).reshape(*shape, *lengths)
     }
     if said.drawn is not None:
         groups.values["posterior_predictive"] = {
-            said.name: _numpy(said.drawn).reshape(*shape, *lengths)
+            said.name: to_numpy(said.drawn).reshape(*shape, *lengths)
         }
     if said.observed is not None:
-        groups.values["observed_data"] = {said.name: _numpy(said.observed).reshape(lengths)}
-
-
-def _numpy(value: Tensor) -> np.ndarray:
-    return value.detach().cpu().numpy()
+        groups.values["observed_data"] = {said.name: to_numpy(said.observed).reshape(lengths)}

@@ -13,11 +13,10 @@ import torch
 from components.contracts.posteriors import SmoothedStates
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.posteriors.inference_data import Groups
+from components.posteriors.inference_data import MOST_NUMBERS, Groups
 from components.series.sequence import Sequence
 
 DRAWS = 1000
-MOST_NUMBERS = 10_000_000  # maximum numbers of states, 80 MB in float64
 STREAM = 9_003  # index of an evaluation generator
 
 

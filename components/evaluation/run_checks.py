@@ -12,7 +12,11 @@ from components.contracts.checks import Check, Scores, recorded_values
 from components.contracts.posteriors import FilteredStates
 from components.contracts.roles import ChecksRuns, FinishedRun
 from components.errors import list_names
-from components.evaluation.checks.class_predictions import class_checks, missing_checks
+from components.evaluation.checks.class_predictions import (
+    class_checks,
+    missing_checks,
+    predict_test_rows,
+)
 from components.evaluation.checks.finite_scores import finite_scores
 from components.evaluation.checks.moments import moments_checks
 from components.inference.sgmcmc.dynamics import GradientDynamics
@@ -28,10 +32,8 @@ def run_checks(run: FinishedRun, smoke: bool, declared: bool = False) -> list[Ch
     ``class_checks``.
     """
     posterior = run.posterior
-    checks = [
-        finite_scores(run.scores, run.problem),
-        *missing_checks(run.problem, posterior, run.rng),
-    ]
+    predictions = predict_test_rows(run.problem, posterior, run.rng)
+    checks = [finite_scores(run.scores, run.problem), *missing_checks(predictions)]
     bounds = recorded_values(run.trace, "elbo")
     if smoke:
         converges = (
@@ -44,7 +46,7 @@ def run_checks(run: FinishedRun, smoke: bool, declared: bool = False) -> list[Ch
             checks.append(Check("it has converged", None, SHORT))
         return checks
     checks += interval_checks(run.scores)
-    checks += class_checks(run.problem, posterior, run.rng, declared)
+    checks += class_checks(predictions, declared)
     mixed = posterior.checks(run) if isinstance(posterior, ChecksRuns) else []
     checks += [*mixed, *moments_checks(run.problem, posterior, run.inference, mixed)]
     if bounds:

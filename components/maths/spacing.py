@@ -19,8 +19,15 @@ def spaced_rows(n: int, most: int, **like: Any) -> Tensor:
     return torch.linspace(0, n - 1, min(n, most), **like).round().long()
 
 
+def sample_rows(size: int, n: int, generator: torch.Generator | None) -> Tensor:
+    """Numbers of n of the rows: at random with replacement, or without a generator the first n."""
+    if generator is None:
+        return torch.arange(min(n, size))
+    return torch.randint(size, (n,), generator=generator, device=generator.device)
+
+
 def evenly_spaced(theta: Tensor, most: int) -> Tensor:
     """The given number of rows, evenly spaced, or all."""
     if len(theta) <= most:
         return theta
-    return theta[torch.linspace(0, len(theta) - 1, most, device=theta.device).round().long()]
+    return theta[spaced_rows(len(theta), most, device=theta.device)]

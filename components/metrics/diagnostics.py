@@ -169,21 +169,17 @@ def convergence(
     if enough:
         values = draws.values if values is None else values
         by_coordinate = {"ess": bulk_ess(values), "ess_tail": tail_ess(values)}
-        rests = resting(values)
-        out = {
-            name: float(worst_coordinate_value(each, rests, largest=False))
-            for name, each in by_coordinate.items()
-        }
         if chains > 1:
             by_coordinate["rhat"] = split_rhat(values)
-            out["rhat"] = float(worst_coordinate_value(by_coordinate["rhat"], rests, largest=True))
         else:
             _short("rhat: 1 chain is too few, 2 required; raise inference.chains")
         if (superchains := count_superchains(draws.start)) is not None:
             by_coordinate["rhat_nested"] = nested_rhat(values, superchains)
-            out["rhat_nested"] = float(
-                worst_coordinate_value(by_coordinate["rhat_nested"], rests, largest=True)
-            )
+        rests = resting(values)
+        out = {
+            name: float(worst_coordinate_value(each, rests, largest="rhat" in name))
+            for name, each in by_coordinate.items()
+        }
     else:
         missing = ", ".join(["ess", "ess_tail", "rhat", *(["e_bfmi"] if "energy" in stats else [])])
         _short(

@@ -23,7 +23,7 @@ from components.contracts.predictive import Predictive, Reverse
 from components.contracts.problems import Rows
 from components.contracts.roles import FinishedRun
 from components.contracts.sequences import Series
-from components.maths.spacing import evenly_spaced
+from components.maths.spacing import evenly_spaced, sample_rows
 from components.posteriors.mixing import draws_checks, inner_filter_checks
 
 FORECASTS = 500  # maximum draws in mixtures of forecasts or clusters
@@ -143,11 +143,7 @@ class Draws:
     def some(self, n: int, generator: torch.Generator | None) -> Draws:
         """n of the draws as one chain: at random with replacement, or the first n without a
         generator."""
-        if generator is None:
-            rows = torch.arange(min(n, len(self.flat)))
-        else:
-            rows = torch.randint(len(self.flat), (n,), generator=generator, device=generator.device)
-        samples = self.flat[rows.to(self.draws.device)]
+        samples = self.flat[sample_rows(len(self.flat), n, generator).to(self.draws.device)]
         return Draws(samples.unsqueeze(0), self.start, self.names, self.model)
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:

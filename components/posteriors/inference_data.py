@@ -81,25 +81,20 @@ class Groups:
             return from_dict(self.values, coords=self.coords, dims=self.dims, attrs=attributes)
 
 
-def inference_data(draws: HoldsDraws, index: np.ndarray | None = None) -> DataTree:
+def parameter_groups(draws: HoldsDraws, index: np.ndarray | None = None) -> Groups:
     """Groups ``posterior`` (the named parameters) and ``sample_stats`` (the sampler's statistics of
     each draw).
 
     ``index`` selects draws of each chain, by default all.  Log weights, if any, are ``log_weight``
     among the statistics.  Data are omitted because the run's config defines them
     (``evaluation.inference_groups`` includes them)."""
-    return parameter_groups(draws, index).tree()
-
-
-def parameter_groups(draws: HoldsDraws, index: np.ndarray | None = None) -> Groups:
-    """Contents of ``inference_data`` as plain arrays."""
     index = np.arange(draws.n_draws) if index is None else index
     if len(index) < draws.n_draws:
         part = draws.draws[:, index]
         # [C, N, P']
-        values = _numpy(draws.constrain(part.flatten(0, 1)).unflatten(0, part.shape[:2]))
+        values = to_numpy(draws.constrain(part.flatten(0, 1)).unflatten(0, part.shape[:2]))
     else:
-        values = _numpy(draws.values)
+        values = to_numpy(draws.values)
     variables = group_variables(draws.names, values.shape[-1])
     posterior = {}
     dims = {}
@@ -111,18 +106,18 @@ def parameter_groups(draws: HoldsDraws, index: np.ndarray | None = None) -> Grou
         dims[name] = list(axes)
         coords |= axes
     groups = {"posterior": posterior}
-    theta = _numpy(draws.draws)[:, index]
+    theta = to_numpy(draws.draws)[:, index]
     if theta.shape != values.shape or not np.array_equal(theta, values):
         groups[UNCONSTRAINED] = {UNCONSTRAINED: theta}  # parameters may be called theta
-    stats = {name: _numpy(value)[:, index] for name, value in draws.stats.items()}
+    stats = {name: to_numpy(value)[:, index] for name, value in draws.stats.items()}
     if draws.log_weights is not None:
-        stats["log_weight"] = _numpy(draws.log_weights)[:, index]
+        stats["log_weight"] = to_numpy(draws.log_weights)[:, index]
     if stats:
         groups["sample_stats"] = stats
     return Groups(groups, dims, coords)
 
 
-def _numpy(value: Tensor) -> np.ndarray:
+def to_numpy(value: Tensor) -> np.ndarray:
     return value.detach().cpu().numpy()
 
 

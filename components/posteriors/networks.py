@@ -10,6 +10,7 @@ import torch
 from components.contracts.capabilities import Network
 from components.contracts.capabilities.networks import CastableNetwork, ReversesInputs
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive, Reverse
+from components.maths.spacing import sample_rows
 
 N = TypeVar("N", bound=Network)
 
@@ -32,12 +33,8 @@ class Networks(Generic[N]):
 
     def some(self, n: int, generator: torch.Generator | None) -> Networks[N]:
         """n of the networks: at random with replacement, or the first n without a generator."""
-        if generator is None:
-            return Networks(self.networks[:n])
-        indices = torch.randint(
-            len(self.networks), (n,), generator=generator, device=generator.device
-        )
-        return Networks(tuple(self.networks[k] for k in indices.tolist()))
+        rows = sample_rows(len(self.networks), n, generator)
+        return Networks(tuple(self.networks[k] for k in rows.tolist()))
 
     def reverse(
         self, x: torch.Tensor, generator: torch.Generator

@@ -100,13 +100,9 @@ class SmoothedNetwork:
 
     def _count(self, x: Tensor, draws: int, generator: torch.Generator) -> Tensor:
         """Votes for each class at x [B, D] among the given number of draws [B, T, C]."""
-        total: Tensor | None = None
-        for z in self._noisy(x, draws, generator):
-            f = self.network(z).unflatten(0, (-1, len(x)))
-            votes = count_votes(f)
-            total = votes if total is None else total + votes
-        assert total is not None
-        return total
+        blocks = self._noisy(x, draws, generator)
+        votes = [count_votes(self.network(z).unflatten(0, (-1, len(x)))) for z in blocks]
+        return torch.stack(votes).sum(0)
 
     def _noisy(self, x: Tensor, draws: int, generator: torch.Generator) -> list[Tensor]:
         """x + η for the given number of draws of η, in blocks of complete draws [S' B, D]."""

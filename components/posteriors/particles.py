@@ -11,6 +11,7 @@ from torch import Tensor
 from components.contracts.capabilities import OwnInputs, ThetaPredictive
 from components.contracts.capabilities.networks import CastableNetwork, ReversesPredictive
 from components.contracts.predictive import Categorical, Predictive, Reverse
+from components.maths.spacing import sample_rows
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,7 @@ class Particles:
 
     def some(self, n: int, generator: torch.Generator | None) -> Particles:
         """n of the particles: at random with replacement, or the first n without a generator."""
-        if generator is None:
-            return Particles(self.model, self.theta[:n])
-        rows = torch.randint(len(self.theta), (n,), generator=generator, device=generator.device)
+        rows = sample_rows(len(self.theta), n, generator)
         return Particles(self.model, self.theta[rows.to(self.theta.device)])
 
 

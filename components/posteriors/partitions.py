@@ -1,6 +1,6 @@
 """Partitions of rows: draws, losses, and the partition with the smallest expected loss.
 
-expected = VariationOfInformation().over(z)    # z [S, N], draws of a partition
+expected = expected_variation(z)    # z [S, N], draws of a partition
 best = least(expected, z)     # the Bayes action: best of the draws and greedy moves
 cost = expected.cost(best)    # E[L(best, z)], the posterior expected loss
 """
@@ -100,14 +100,12 @@ class PairDisagreement:
         return a
 
 
-class Binder:
+def expected_binder(z: Array) -> PairDisagreement:
     """L = share of the pairs of rows that are together in only one of the partitions, 1 − Rand
-    index.
+    index; z [S, N].
 
     Source: Binder (1978); Wade & Ghahramani (2018), section 2."""
-
-    def over(self, z: Array) -> PairDisagreement:
-        return PairDisagreement(together(z))
+    return PairDisagreement(together(z))
 
 
 @dataclass(frozen=True)
@@ -163,10 +161,8 @@ class ExpectedVariation:
         return a
 
 
-class VariationOfInformation:
-    """L = H(a | z) + H(z | a) in nats, a distance between partitions.
+def expected_variation(z: Array) -> ExpectedVariation:
+    """L = H(a | z) + H(z | a) in nats, the variation of information; z [S, N].
 
     Source: Meilă (2007), eq. (15); Wade & Ghahramani (2018), section 2."""
-
-    def over(self, z: Array) -> ExpectedVariation:
-        return ExpectedVariation(relabel_by_appearance(z))
+    return ExpectedVariation(relabel_by_appearance(z))

@@ -16,8 +16,8 @@ from components.contracts.posteriors import (
     Analyses,
     BoundsLikelihood,
     HoldsDraws,
-    HoldsModule,
     PredictsRows,
+    module_of,
 )
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Kind, Rows, Values
@@ -154,7 +154,7 @@ class Unlabelled(RowProblem[Rows]):
         out: NamedScores = dict(likelihood_bounds.scores(log_weights))
         if evidence is not None:
             out |= evidence.scores(posterior, self._parts(), rng)
-        module = posterior.module if isinstance(posterior, HoldsModule) else None
+        module = module_of(posterior)
         if (
             self.test_classes is not None
             and self.values in ("real", "incomplete")
@@ -171,7 +171,7 @@ class Unlabelled(RowProblem[Rows]):
 
     def _impute(self, posterior: object, rng: Rng) -> FilledGaps | None:
         """Missing values of all rows, training rows first, imputed by the model."""
-        module = posterior.module if isinstance(posterior, HoldsModule) else None
+        module = module_of(posterior)
         if self.values != "incomplete" or not isinstance(module, Elbo):
             return None
         x = torch.cat([self.train.x, self.test.x])

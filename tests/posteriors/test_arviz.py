@@ -10,7 +10,7 @@ from support.runs.configured import generator, normal
 
 from components.metrics.diagnostics import bulk_ess
 from components.posteriors.draws import Draws
-from components.posteriors.inference_data import inference_data, write
+from components.posteriors.inference_data import parameter_groups, write
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def sample():
 
 def test_posterior_parts_are_read_from_tree_and_file(sample, tmp_path):
     (path,) = write(sample, tmp_path)
-    for tree in (inference_data(sample), xarray.open_datatree(path, engine="h5netcdf")):
+    for tree in (parameter_groups(sample).tree(), xarray.open_datatree(path, engine="h5netcdf")):
         table = arviz_stats.summary(tree, round_to="none")
         assert list(table.index) == ["mu", "theta[1]", "theta[2]"]
         assert table["ess_bulk"].tolist() == pytest.approx(bulk_ess(sample.values).tolist())
@@ -37,7 +37,7 @@ def test_posterior_parts_are_read_from_tree_and_file(sample, tmp_path):
 def test_arviz_reads_and_plots_posteriors(sample, tmp_path):
     az = pytest.importorskip("arviz", "1.0", reason="ArviZ 1.x is not installed")
     (path,) = write(sample, tmp_path)
-    for tree in (inference_data(sample), az.from_netcdf(path)):
+    for tree in (parameter_groups(sample).tree(), az.from_netcdf(path)):
         assert list(az.summary(tree).index) == ["mu", "theta[1]", "theta[2]"]
         for name in ("plot_forest", "plot_energy"):
             getattr(az, name)(tree, backend="matplotlib")

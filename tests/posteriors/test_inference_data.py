@@ -124,7 +124,7 @@ def test_file_equals_the_tree_of_arviz(tmp_path):
         "gradient": chains_draws.unsqueeze(2).expand(3, 20, 2),
     }
     sample = draws(["mu", "theta[1]", "theta[2]", "w[0,0]", "w[0,1]"], stats=stats)
-    expected = inference_data.inference_data(sample)
+    expected = inference_data.parameter_groups(sample).tree()
     file = open_tree(sample, tmp_path)
     assert set(file.children) == set(expected.children)
     for name, group in expected.children.items():

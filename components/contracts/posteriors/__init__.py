@@ -19,6 +19,7 @@ from components.contracts.posteriors.labels import (
     PredictsInReverse,
     Redraws,
     WritesFiles,
+    module_of,
 )
 from components.contracts.posteriors.play import Played
 from components.contracts.posteriors.rows import BoundsLikelihood, HoldsTopics, PredictsRows

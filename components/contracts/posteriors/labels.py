@@ -139,6 +139,11 @@ class HoldsModule(Protocol):
     def module(self) -> object: ...
 
 
+def module_of(posterior: object) -> object:
+    """The trained module of a posterior; None: it has none."""
+    return posterior.module if isinstance(posterior, HoldsModule) else None
+
+
 @runtime_checkable
 class Defends(Predicts, Protocol):
     """A defended classifier that exposes the classifier without its defence."""

@@ -282,12 +282,8 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             tested = np.array([cell == "test" for cell in cells])
             split_rule = f"given by {self.split}"
         elif self.fold is not None:
-            folds = table.column(self.fold, "fold")
-            if None in folds:
-                raise ConfigMismatchError(
-                    f"{table.where(folds.index(None))}: {self.fold} is missing; every row needs a fold"
-                )
-            values = sorted({str(fold) for fold in folds}, key=lambda text: (len(text), text))
+            folds = table.complete_column(self.fold, "fold", "row")
+            values = sorted({*folds}, key=lambda text: (len(text), text))
             if rng.replicate >= len(values):
                 raise ConfigMismatchError(
                     f"replicates: {self.fold} has only {len(values)} folds; set replicates to at most that"
@@ -326,12 +322,8 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             mask = y >= 0
         tasks = list(self.targets)
         if self.task is not None:
-            task_cells = table.column(self.task, "task")
-            if None in task_cells:
-                raise ConfigMismatchError(
-                    f"{table.where(task_cells.index(None))}: {self.task} is missing; every label needs a task"
-                )
-            tasks = sorted({str(task) for task in task_cells})
+            task_cells = table.complete_column(self.task, "task", "label")
+            tasks = sorted({*task_cells})
             member = torch.tensor([[task == name for name in tasks] for task in task_cells])
             y = y.expand(-1, len(tasks))
             mask = mask & member
@@ -356,11 +348,10 @@ def _moments(observed: list[Tensor], tasks: list[str]) -> tuple[Tensor, Tensor]:
     Raises ConfigMismatchError for constant labels."""
     for values, task in zip(observed, tasks, strict=True):
         check_squares(values.unsqueeze(1), [f"the label of task {task}"])
-    mean = torch.stack([values.mean() for values in observed])
-    sd = torch.stack([values.std(correction=0) for values in observed])
-    for values, task in zip(observed, tasks, strict=True):
         if bool(is_constant(values.unsqueeze(1))):
             raise ConfigMismatchError(
                 f"dataset.targets: the labels of task {task} are all equal; leave it out"
             )
+    mean = torch.stack([values.mean() for values in observed])
+    sd = torch.stack([values.std(correction=0) for values in observed])
     return mean, sd

@@ -60,6 +60,17 @@ class TextTable:
             )
         return self.cells[name]
 
+    def complete_column(self, name: str, key: str, unit: str) -> list[str]:
+        """Cells of a column in which every row, or label, needs a value.
+
+        Raises ConfigMismatchError if one is missing."""
+        cells = self.column(name, key)
+        if None in cells:
+            raise ConfigMismatchError(
+                f"{self.where(cells.index(None))}: {name} is missing; every {unit} needs a {key}"
+            )
+        return [cell for cell in cells if cell is not None]
+
     def where(self, row: int) -> str:
         return f"{self.file}, line {self.lines[row]}"
 

@@ -7,6 +7,7 @@ Source: Talts et al. (2018); Modrák et al. (2023), section 4 (data-dependent qu
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import GivenFunction, LogJoint
-from components.contracts.posteriors import HoldsDraws, HoldsModule, Predicts, Redraws
+from components.contracts.posteriors import HoldsDraws, Predicts, Redraws, module_of
 from components.contracts.predictive import (
     Categorical,
     PoissonMixture,
@@ -32,7 +33,6 @@ from components.evaluation.calibration.simulated import (
     sample_labels,
 )
 from components.inference.linear.conjugate_posterior import ConjugatePosterior
-from components.evaluation.calibration.thinned import thin
 from components.posteriors.draws import FORECASTS, Draws
 from components.series.structural.structural_posterior import StructuralDraws
 
@@ -76,7 +76,7 @@ def _rank_labels(
     n = problem.n
     held = posterior.draws if isinstance(posterior, ConjugatePosterior) else posterior
     if simulated.theta is not None and isinstance(held, HoldsDraws):
-        theta = thin(held, n_draws, generator).of(held.draws)
+        theta = held.flat[thin(held, n_draws, generator).to(held.draws.device)]
         test = held.predictive(theta, problem.test.x)
         out = _rank_parameters(held, simulated.theta, theta)
         out |= _rank_predictions(simulated, test, True, generator)
@@ -94,6 +94,30 @@ def _rank_labels(
         mixture = _resample(posterior.predict(problem.test.x, generator), n_draws, generator)
         return _rank_predictions(simulated, mixture, False, generator)
     return {}
+
+
+def thin(draws: HoldsDraws, n_draws: int, generator: torch.Generator) -> Tensor:
+    """Rows of C·N draws [L]: evenly spaced in each chain, or resampled if the draws are weighted.
+
+    Raises:
+        ConfigMismatchError: fewer draws are stored.
+    """
+    chains = draws.n_chains
+    kept = draws.n_draws
+    if draws.log_weights is not None:
+        return torch.multinomial(draws.weights.cpu(), n_draws, True, generator=generator)
+    if chains * kept < n_draws:
+        raise ConfigMismatchError(
+            f"inference: stores {chains * kept} draws, but --draws {n_draws} are needed for ranks; "
+            f"raise steps (or draws or chains of "
+            "the method), or lower --draws"
+        )
+    each = math.ceil(n_draws / chains)
+    places = kept - 1 - (torch.arange(each) * kept // each)  # the last draw is always included
+    rows = (kept * torch.arange(chains)[:, None] + places).flatten()
+    if len(rows) > n_draws:
+        rows = rows[torch.randperm(len(rows), generator=generator)[:n_draws].sort().values]
+    return rows
 
 
 def _rank_parameters(draws: HoldsDraws, truth: Tensor, theta: Tensor) -> Quantities:
@@ -125,8 +149,9 @@ def _draw_function(
 
     None: the posterior draws no functions.
     """
-    if isinstance(posterior, HoldsModule) and isinstance(posterior.module, GivenFunction):
-        return posterior.module.given_function(x, n_draws, generator), False
+    module = module_of(posterior)
+    if isinstance(module, GivenFunction):
+        return module.given_function(x, n_draws, generator), False
     if isinstance(posterior, Redraws):
         predictive = posterior.some(n_draws, generator).predict(x, generator)
         return (predictive, True) if len(components_of(predictive)) == n_draws else None
@@ -196,14 +221,14 @@ def _rank_series(
         raise ConfigMismatchError(
             f"--draws {n_draws}: series are forecast from at most {FORECASTS} draws"
         )
-    thinned = thin(posterior, n_draws, generator)
-    theta = thinned.of(posterior.draws)
+    rows = thin(posterior, n_draws, generator).to(posterior.draws.device)
+    theta = posterior.flat[rows]
     lam = posterior.precisions
     drawn = replace(
         posterior,
         draws=theta[None],
         stats={},
-        precisions=None if lam is None else thinned.of(lam)[None],
+        precisions=None if lam is None else lam.flatten(0, 1)[rows][None],
     )
     series = simulated.problem.series
     future = simulated.problem.future[0, :, 0]

@@ -3,7 +3,7 @@ logits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 
@@ -21,36 +21,34 @@ from components.problems.supervised import Supervised
 CLASS_CHECK_TITLE = "predictions use more than one class"
 LOGITS = "outputs are logits, not probabilities"
 
+TestPrediction = tuple[str, Supervised, Predictive]  # label of a replicate or variant, its problem
 
-def class_checks(problem: Problem, posterior: object, rng: Rng, declared: bool) -> list[Check]:
+
+def class_checks(predictions: list[TestPrediction], declared: bool) -> list[Check]:
     """Checks of the class predictions at the test rows; empty for real labels.
 
-    Reuses the predictions of ``score``.
-
     Args:
+        predictions: ``predict_test_rows`` of a run.
         declared: True: the kind of the model's outputs was declared, and only rows that sum to one
         contradict it.
     """
-    predictions = [
+    by_class = [
         (label, split, predictive)
-        for label, split, predictive in _predict_each(problem, posterior, rng)
+        for label, split, predictive in predictions
         if isinstance(predictive, Categorical) and split.target != "real"
     ]
-    if not predictions:
+    if not by_class:
         return []
     return [
-        _worst([_check_not_constant(*entry) for entry in predictions]),
-        _worst([_check_logit_scale(label, entry, declared) for label, _, entry in predictions]),
+        _worst([_check_not_constant(*entry) for entry in by_class]),
+        _worst([_check_logit_scale(label, entry, declared) for label, _, entry in by_class]),
     ]
 
 
-def missing_checks(problem: Problem, posterior: object, rng: Rng) -> list[Check]:
+def missing_checks(predictions: list[TestPrediction]) -> list[Check]:
     """Failed check with the number of test rows without a finite prediction; empty if there are
-    none.
-
-    Reuses the predictions of ``score``.
-    """
-    for label, split, predictive in _predict_each(problem, posterior, rng):
+    none."""
+    for label, split, predictive in predictions:
         rows = (split.test.mask & ~is_finite(predictive)).any(1)
         if bool(rows.any()):
             scores = "counted as wrong in accuracy, omitted from nlpp, ece and auc"
@@ -61,11 +59,12 @@ def missing_checks(problem: Problem, posterior: object, rng: Rng) -> list[Check]
     return []
 
 
-def _predict_each(
-    problem: Problem, posterior: object, rng: Rng
-) -> Iterator[tuple[str, Supervised, Predictive]]:
-    """Predictions of every posterior of a run, with its label and problem."""
+def predict_test_rows(problem: Problem, posterior: object, rng: Rng) -> list[TestPrediction]:
+    """Predictions of every posterior of a run, with its label and problem.
+
+    Reuses the predictions of ``score``."""
     runs = []
+    predictions = []
     if isinstance(problem, SupervisedReplicates) and isinstance(posterior, Sequence):
         for r, (split, member) in enumerate(zip(problem.splits, posterior, strict=True)):
             label = f" of replicate {r + 1}" if problem.replicates > 1 else ""
@@ -82,7 +81,9 @@ def _predict_each(
         for name, variant in variants.items():
             if isinstance(variant, Predicts):
                 with torch.no_grad():
-                    yield name, split, split.predictive_at(variant, split.test.x, streams)
+                    predictive = split.predictive_at(variant, split.test.x, streams)
+                predictions.append((name, split, predictive))
+    return predictions
 
 
 def _check_not_constant(label: str, problem: Supervised, predictive: Categorical) -> Check:

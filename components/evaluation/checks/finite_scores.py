@@ -9,30 +9,10 @@ from components.contracts.checks import FINITE, Check, Scores
 from components.contracts.roles import Problem
 from components.errors import list_names
 from components.metrics import undefined
+from components.metrics.names import SCORES
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 from components.series.sequence import Sequence
-
-# Scores that compare predictions with test labels; scores of attacks without the prefix "robust_".
-LABEL_SCORES = frozenset(
-    {
-        "accuracy",
-        "nlpp",
-        "log_likelihood",
-        "ece",
-        "auc",
-        "rmse",
-        "coverage90",
-        "crps",
-        "nlpp_of_law",
-        "entropy",
-        "mean_accuracy",
-        "mean_robust_accuracy",
-        "worst_case_accuracy",
-        "undefended_accuracy",
-        "undefended_robust_accuracy",
-    }
-)
 
 
 def finite_scores(scores: Scores, problem: Problem) -> Check:
@@ -78,7 +58,7 @@ def _missing_label_reason(name: str, value: float, problem: object) -> str | Non
         return None
     labelled = problem.test.mask.any(0).tolist()
     bare, _, part = name.partition("/")
-    if not any(labelled) and bare.removeprefix("robust_") in LABEL_SCORES:
+    if not any(labelled) and bare.removeprefix("robust_") in SCORES["of_labels"]:
         return "no test row has a label"
     tasks = (
         task

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import Decoder, LatentVariable
-from components.contracts.posteriors import HoldsModule
+from components.contracts.posteriors import module_of
 from components.contracts.problems import Rows, UnlabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import BLUE, Figures, bare, new_figure, scatter
@@ -23,7 +23,7 @@ SIDE = 15  # decoded images along each axis of the latent plane
 
 def _image_decoder(problem: UnlabelledProblem, posterior: object) -> Decoder | None:
     """The decoder of a posterior of single-channel images; None for other posteriors."""
-    module = posterior.module if isinstance(posterior, HoldsModule) else None
+    module = module_of(posterior)
     is_grey = problem.image_shape is not None and len(problem.image_shape) == 2
     return module if is_grey and isinstance(module, Decoder) else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from components.contracts.capabilities import LatentVariable
-from components.contracts.posteriors import HoldsModule
+from components.contracts.posteriors import module_of
 from components.contracts.problems import Rows, UnlabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import Figures, colour_of, new_figure, scatter
@@ -18,7 +18,7 @@ def latent_map(problem: UnlabelledProblem, posterior: object, rng: Rng) -> Figur
     Nothing is drawn unless the posterior's module is an encoder of two dimensions or more.
 
     Source: Titsias and Lawrence (2010), Fig 1; Lawrence (2005), Fig 2."""
-    module = posterior.module if isinstance(posterior, HoldsModule) else None
+    module = module_of(posterior)
     test = problem.test
     if not isinstance(module, LatentVariable) or not isinstance(test, Rows):
         return {}

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import ArdWeights
-from components.contracts.posteriors import HoldsModule, Predicts
+from components.contracts.posteriors import Predicts, module_of
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import BLUE, RED, Figure, Figures, bare, new_figure
@@ -88,7 +88,7 @@ def hinton(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> Figures:
     Nothing is drawn unless the posterior's module has ``ArdWeights``.
 
     Source: Boustati (2021), eq. (3.15), Figs 3.5 and A.1."""
-    module = posterior.module if isinstance(posterior, HoldsModule) else None
+    module = module_of(posterior)
     if not isinstance(module, ArdWeights):
         return {}
     with torch.no_grad():

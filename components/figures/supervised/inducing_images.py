@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import InducingInputs
-from components.contracts.posteriors import HoldsModule, Predicts
+from components.contracts.posteriors import Predicts, module_of
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import Axes, Figures, bare, new_figure
@@ -34,7 +34,7 @@ def inducing_images(
 
     Source: Boustati (2021), Fig 3.4.
     """
-    module = posterior.module if isinstance(posterior, HoldsModule) else None
+    module = module_of(posterior)
     if problem.image_shape is None or not isinstance(module, InducingInputs):
         return {}
     owners = _owners(problem, module)

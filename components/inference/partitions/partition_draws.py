@@ -22,10 +22,10 @@ from components.maths.exponential.normal_wishart import NormalWishart
 from components.metrics import diagnostics
 from components.posteriors.draws import Draws
 from components.posteriors.partitions import (
-    Binder,
     ExpectedLoss,
     PartitionLoss,
-    VariationOfInformation,
+    expected_binder,
+    expected_variation,
     least,
     relabel_by_appearance,
     together,
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 MAX_PREDICTIVE_DRAWS = 200  # evenly spaced draws whose predictive densities are mixed
 MAX_LOSS_DRAWS = 1000  # evenly spaced draws for expected losses
 LOSSES: dict[str, PartitionLoss] = {
-    "binder": Binder().over,
-    "variation": VariationOfInformation().over,
+    "binder": expected_binder,
+    "variation": expected_variation,
 }
 
 

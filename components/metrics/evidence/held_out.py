@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LatentVariable
-from components.contracts.posteriors import HoldsModule
+from components.contracts.posteriors import module_of
 from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -77,7 +77,7 @@ class LatentEvidence:
 
         Raises:
             ConfigMismatchError: the posterior has no latent variables with a Gaussian guide."""
-        module = posterior.module if isinstance(posterior, HoldsModule) else None
+        module = module_of(posterior)
         if not isinstance(module, LatentVariable):
             raise ConfigMismatchError(
                 "dataset.proposal, dataset.ais_temperatures, dataset.best_q_steps: require latent "

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -15,7 +14,11 @@ from components.contracts.roles import FinishedRun
 from components.contracts.traces import Trace
 from components.metrics import limits
 from components.posteriors.draws import Draws
-from components.series.posteriors.summaries import StateSummaries, observation_checks
+from components.series.posteriors.summaries import (
+    DrawsParameters,
+    StateSummaries,
+    observation_checks,
+)
 
 SUMMARIES = ("mean", "variance", "lower", "upper", "predicted")
 
@@ -38,21 +41,14 @@ class Filtered(StateSummaries):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearnedSeries(Filtered):
+class LearnedSeries(DrawsParameters, Filtered):
     """Results of a filter that also learns parameters: weighted draws of p(θ | y_1:T).
 
     The rest is as in ``Filtered``.
     """
 
-    parameters: Draws  # [R, M, P], with log weights
-
-    def checks(self, run: FinishedRun) -> list[Check]:
-        """Checks of the parameter draws and of the filter."""
-        return [*self.parameters.checks(run), *super().checks(run)]
-
-    def artefacts(self, folder: Path) -> list[Path]:
-        """Write the parameter draws of the first replicate to a run's folder; return the paths."""
-        return self.parameters.artefacts(folder)
+    # [R, M, P], with log weights
+    parameters: Draws
 
 
 @dataclass(kw_only=True)

@@ -6,17 +6,14 @@ The samplers draw parameters in addition to the states.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from components.contracts.checks import Check
 from components.contracts.posteriors import Signal
-from components.contracts.roles import FinishedRun
 from components.maths.particles.order_statistics import quantiles
 from components.posteriors.draws import Draws
-from components.series.posteriors.summaries import StateSummaries
+from components.series.posteriors.summaries import DrawsParameters, StateSummaries
 
 
 @dataclass(frozen=True)
@@ -34,13 +31,11 @@ class SmoothedSeries(StateSummaries):
 
 
 @dataclass(frozen=True)
-class SampledSeries(StateSummaries):
+class SampledSeries(DrawsParameters):
     """Summaries of N draws of the states x_1 … x_T by C chains for each of R replicates, and the
     draws of named parameters.
 
     N is 0 during burn-in; the summaries are then NaN."""
-
-    parameters: Draws  # [R·C, N, P]
 
     @classmethod
     def summarise(cls, states: Tensor, parameters: Draws) -> SampledSeries:
@@ -56,11 +51,3 @@ class SampledSeries(StateSummaries):
             for value in (pooled.mean(1), pooled.var(1, correction=0), lower, upper)
         )
         return cls(mean, variance, low, high, parameters)
-
-    def checks(self, run: FinishedRun) -> list[Check]:
-        """Checks of the parameter draws."""
-        return self.parameters.checks(run)
-
-    def artefacts(self, folder: Path) -> list[Path]:
-        """Write the parameter draws of the first replicate to a run's folder; return the paths."""
-        return self.parameters.artefacts(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch import Tensor
 from components.contracts.checks import Check
 from components.contracts.roles import FinishedRun, SeriesProblem
 from components.metrics import limits
+from components.posteriors.draws import Draws
 
 EQUAL = 1e-6  # relative rounding error of the effective sample size of equal weights
 
@@ -40,6 +42,21 @@ class StateSummaries:
             most, most.round(), rtol=EQUAL, atol=0
         )
         return [_check_weights(self.ess), *observation_checks(follows, run)]
+
+
+@dataclass(frozen=True)
+class DrawsParameters(StateSummaries):
+    """States with draws of the parameters of their model."""
+
+    parameters: Draws  # [R·C, N, P]
+
+    def checks(self, run: FinishedRun) -> list[Check]:
+        """Checks of the parameter draws, then those of the particles."""
+        return [*self.parameters.checks(run), *super().checks(run)]
+
+    def artefacts(self, folder: Path) -> list[Path]:
+        """Write the parameter draws of the first replicate to a run's folder; return the paths."""
+        return self.parameters.artefacts(folder)
 
 
 def _check_weights(ess: Tensor) -> Check:

@@ -109,15 +109,12 @@ def parameter_scores(
     elif n >= FEWEST_DRAWS:
         # [C, N, R·P]: all replicates' coordinates in one call
         together = values.permute(1, 2, 0, 3).flatten(2)
-        rests = resting(together).view(r, p)
-        out["ess"] = worst_coordinate_value(bulk_ess(together).view(r, p), rests, largest=False)
-        out["ess_tail"] = worst_coordinate_value(
-            tail_ess(together).view(r, p), rests, largest=False
-        )
+        each = {"ess": bulk_ess(together), "ess_tail": tail_ess(together)}
         if chains > 1:
-            out["rhat"] = worst_coordinate_value(
-                split_rhat(together).view(r, p), rests, largest=True
-            )
+            each["rhat"] = split_rhat(together)
+        rests = resting(together).view(r, p)
+        for name, value in each.items():
+            out[name] = worst_coordinate_value(value.view(r, p), rests, largest=name == "rhat")
     return out
 
 

@@ -193,12 +193,7 @@ class CsvSeries(OwnFile[Sequence]):
         """The calendar of the file.  Raises ConfigMismatchError for invalid dates."""
         if self.date is None:
             return Calendar(("",) * table.n_rows, list(range(table.n_rows)))
-        texts = table.column(self.date, "date")
-        if None in texts:
-            raise ConfigMismatchError(
-                f"{table.where(texts.index(None))}: {self.date} is missing; every line needs a date"
-            )
-        dates = [str(text) for text in texts]
+        dates = table.complete_column(self.date, "date", "line")
         return calendar(dates, table.lines, str(table.file), self.date, self.gaps, self.date_format)
 
     def _check(

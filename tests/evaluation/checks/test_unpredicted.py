@@ -8,7 +8,7 @@ from support.runs.configured import component, threat
 from support.small.small_problems import classes, real
 
 from components.contracts.predictive import Categorical, GaussianMixture, PoissonMixture, is_finite
-from components.evaluation.checks.class_predictions import missing_checks
+from components.evaluation.checks.class_predictions import missing_checks, predict_test_rows
 from components.evaluation.checks.finite_scores import finite_scores
 from components.evaluation.security.curves import security_curve
 from components.metrics.classification import scores
@@ -66,7 +66,7 @@ def test_scores_exclude_rows_without_class():
 def test_check_counts_rows_without_class():
     problem = problem_of_counts()
     problem.test.x[:3] = -1
-    (check,) = missing_checks(problem, Counts(), Streams(0))
+    (check,) = missing_checks(predict_test_rows(problem, Counts(), Streams(0)))
     assert (check.name, check.passed) == ("test rows have finite predictions", False)
     assert check.detail.startswith(
         f"3 of {len(problem.test.x)} test rows have none: counted as wrong"
@@ -88,7 +88,7 @@ def test_unpredicted_real_labels_are_excluded_and_counted(missing):
     problem = replace(whole, test=replace(whole.test, x=torch.where(x <= missing, -1.0, x)))
     part = replace(whole, test=whole.test.part(torch.arange(missing, 5), 1.0))
     ours = problem.score(Roots(), Streams(0))
-    checks = missing_checks(problem, Roots(), Streams(0))
+    checks = missing_checks(predict_test_rows(problem, Roots(), Streams(0)))
     if missing == 5:  # no label remains
         assert finite_scores(ours, problem).passed is False
         return

@@ -11,7 +11,12 @@ from support.small.small_problems import classes, real
 
 from components.contracts.predictive import Categorical
 from components.errors import ConfigMismatchError
-from components.evaluation.checks.class_predictions import CLASS_CHECK_TITLE, LOGITS, class_checks
+from components.evaluation.checks.class_predictions import (
+    CLASS_CHECK_TITLE,
+    LOGITS,
+    class_checks,
+    predict_test_rows,
+)
 from components.evaluation.checks.plugin_models import examine_model
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
@@ -33,7 +38,7 @@ class Fixed:
 def verdicts(problem, logits, declared=False):
     return {
         c.name: (c.passed, c.detail)
-        for c in class_checks(problem, Fixed(logits), Streams(0), declared)
+        for c in class_checks(predict_test_rows(problem, Fixed(logits), Streams(0)), declared)
     }
 
 
@@ -80,17 +85,22 @@ def test_each_of_several_posteriors_is_checked():
     problem = classes()
     bad = torch.tensor([1.0, 5.0, -1.0]).double().expand(60, 1, 3)
     two = Variants({"a": Fixed(perfect_logits(problem)), "b": Fixed(bad)})
-    check, _ = class_checks(problem, two, Streams(0), False)
+    check, _ = class_checks(predict_test_rows(problem, two, Streams(0)), False)
     assert "test rows of b; their" in check.detail
     other = classes(seed=1)
     beside = SupervisedReplicates([problem, other])
-    check, _ = class_checks(beside, [Fixed(perfect_logits(problem)), Fixed(bad)], Streams(0), False)
+    check, _ = class_checks(
+        predict_test_rows(beside, [Fixed(perfect_logits(problem)), Fixed(bad)], Streams(0)), False
+    )
     assert "test rows of replicate 2; their" in check.detail
 
 
 def test_other_problems_have_no_class_checks():
-    assert class_checks(real(), Fixed(torch.zeros(40, 2, 1)), Streams(0), False) == []
-    assert class_checks(SimpleNamespace(), None, Streams(0), False) == []
+    assert (
+        class_checks(predict_test_rows(real(), Fixed(torch.zeros(40, 2, 1)), Streams(0)), False)
+        == []
+    )
+    assert class_checks(predict_test_rows(SimpleNamespace(), None, Streams(0)), False) == []
 
 
 @pytest.mark.parametrize(("last", "passed"), [("none", True), ("one", False)])
