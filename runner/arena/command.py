@@ -29,7 +29,7 @@ from runner.report.exchange.archive import pack
 from runner.report.exchange.citation import add_origin
 from runner.report.exchange.opened import SUFFIX
 from runner.study import snapshot as snapshots
-from runner.study.choice import ONLY_HELP, refuse_unknown_pairs, select_runs
+from runner.study.choice import ONLY_HELP, plan_selected_runs, select_runs
 from runner.study.cluster.launcher import split_launcher
 from runner.study.snapshot import Snapshot
 from runner.study.study import run_remaining
@@ -54,9 +54,9 @@ def _run(argv: list[str]) -> int:
     jobs = given.jobs or launcher.jobs or os.cpu_count() or 1
     modules, words = _plugins_of(given)
     row = make_row(words, given.name)
-    refuse_unknown_pairs(suite.to_study([row]), [], given.only)
+    planned = plan_selected_runs(suite.to_study([row]), [], given.only)
     row = read_tuned(suite, budget, row, output_dir)
-    print_plan(suite, budget, row, jobs)
+    print_plan(suite, budget, row, [str(run.cell[PROBLEM_KEY]) for run in planned], jobs)
     snapshot = prepare_row(suite, budget, row, output_dir, modules, given.fresh)
     code = run_remaining(snapshot, select_runs(snapshot, given.only), jobs, launcher)
     return _print_place(given, snapshot, code)
@@ -82,10 +82,8 @@ def _tune(argv: list[str]) -> int:
     jobs = given.jobs or os.cpu_count() or 1
     row, code = tune(suite, budget, words, given.name, modules, output_dir, jobs, given.fresh)
     if code == 0:
-        out.print(
-            f"run it   runner arena run {suite.name} {quote_words(row.overrides)} --as {row.name}"
-            f"{_repeat(given, budget)}"
-        )
+        chosen = f"{quote_words(row.overrides)} --as {row.name}{_repeat(given, budget)}"
+        print_fact("run it   ", f"runner arena run {suite.name} {chosen}")
     return code
 
 
@@ -156,7 +154,7 @@ def _show(argv: list[str]) -> int:
     board = page.read_board(suite, budget, output_dir)
     page.write(board, path)
     print_board(board)
-    out.print(f"written  {path}")
+    print_fact("written  ", str(path))
     return 0
 
 
@@ -176,7 +174,7 @@ def _publish(argv: list[str]) -> int:
     from runner.arena.publish import publish
 
     suites = [load_suite(name) for name in given.suites or conf_folders.names(GROUP)]
-    out.print(f"written  {publish(suites, given.output_dir.resolve(), given.folder)}")
+    print_fact("written  ", str(publish(suites, given.output_dir.resolve(), given.folder)))
     return 0
 
 

@@ -21,7 +21,8 @@ from runner.study import snapshot as snapshots
 from runner.study.plan import plan
 from runner.study.snapshot import Snapshot
 from runner.study.table_specs import PROBLEM_KEY, Row
-from runner.terminal.printer import announce, count_each, out
+from runner.terminal.printer import announce, count_each
+from runner.terminal.tables import print_fact
 
 ROLES = ("inference", "model", "attacker", "dataset", "gradient")  # a row is named by the first
 
@@ -107,7 +108,7 @@ def prepare_row(
     snapshot = None if fresh else snapshots.load(name, output_dir)
     if snapshot is None:
         snapshot = freeze(suite, budget, row, output_dir, list(modules))
-        out.print(f"frozen   {snapshot.file}: {len(snapshot.runs)} runs")
+        print_fact("frozen   ", f"{snapshot.file}: {len(snapshot.runs)} runs")
     elif snapshot.study.rows[0].overrides != row.overrides:
         old_words = " ".join(snapshot.study.rows[0].overrides)
         raise ConfigError(

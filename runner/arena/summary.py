@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pandas as pd
 
@@ -46,7 +46,7 @@ def _describe_suite(suite: Suite) -> list[str]:
     """Size, leader and times of a suite; the last budget with kept scores decides the leader."""
     kept = dict(list(read_kept_lines(suite).groupby("budget", sort=False)))
     budgets = suite.order_budgets(kept)
-    times = ((budget, time_of_row(suite, kept[budget])) for budget in budgets)
+    times = ((budget, time_of_row(kept[budget], suite.problems)) for budget in budgets)
     listing = ", ".join(f"{time} ({budget})".removesuffix(" ()") for budget, time in times if time)
     leader = Board(suite, "", kept[budgets[-1]]).leader if budgets else None
     n_scored = kept[budgets[-1]]["row"].nunique() if budgets else 0
@@ -56,26 +56,29 @@ def _describe_suite(suite: Suite) -> list[str]:
     return cells + ([f"a row takes {listing}"] if listing else [])
 
 
-def time_of_row(suite: Suite, lines: pd.DataFrame, jobs: int | None = None) -> str:
+def time_of_row(lines: pd.DataFrame, problems: Collection[str], jobs: int | None = None) -> str:
     """Time of a row with this many runs at once (default: one per core), by the median CPU seconds
     of the kept rows on each problem; empty: not counted."""
     seconds = final_lines(lines).reindex(columns=["row", "problem", COST_PREFIX + CPU_SECONDS])
-    spent = seconds.groupby(["problem", "row"]).sum().groupby("problem").median().to_numpy().sum()
-    if not spent > 0:
+    spent = seconds[seconds["problem"].isin(problems)].groupby(["problem", "row"]).sum()
+    total = spent.groupby("problem").median().to_numpy().sum()
+    if not total > 0:
         return ""
-    minutes = (spent + START_SECONDS * len(suite.problems)) / 60 / (jobs or os.cpu_count() or 1)
+    at_once = min(jobs or os.cpu_count() or 1, len(problems))
+    minutes = (total + START_SECONDS * len(problems)) / 60 / at_once
     return f"{minutes / 60:.1f} h" if minutes > 90 else f"{math.ceil(minutes)} min"
 
 
-def print_plan(suite: Suite, budget: str, row: Row, jobs: int) -> None:
+def print_plan(suite: Suite, budget: str, row: Row, problems: Sequence[str], jobs: int) -> None:
     """Print the planned runs, before their lengths are measured."""
     n = suite.replicates or 1
     print_fact(
         "plan     ",
-        f"{row.name} on {len(suite.problems)} problems of {_title(suite, budget)}, "
-        f"{n} replicate{'s' if n > 1 else ''} each, {jobs} at once",
+        f"{row.name}: {len(problems)} of {len(suite.problems)} problems of "
+        f"{_title(suite, budget)}, {n} replicate{'s' if n > 1 else ''} each, {jobs} at once",
     )
-    if time := time_of_row(suite, read_kept_lines(suite).query("budget == @budget"), jobs):
+    kept = read_kept_lines(suite).query("budget == @budget")
+    if time := time_of_row(kept, problems, jobs):
         print_fact("time     ", f"about {time}, by the CPU seconds of the kept rows")
 
 
@@ -130,8 +133,8 @@ def print_board(board: Board) -> None:
     header, shown = tabulate_board(board, standings)
     print_table(_title(suite, board.budget), header, shown)
     meaning = (
-        f"< t: number of {len(suite.problems)} problems solved, {suite.solve.metric} < t; "
-        "ratio: of costs to the leader's, on problems that both solve; gradients: median to solve"
+        f"< t: problems (of {len(suite.problems)}) with {suite.solve.metric} below t to the end; "
+        "ratio: cost over the leader's, on problems that both solve; gradients: median cost to solve"
         if board.solved and suite.solve
         else "1 is the best rank; median: over problems"
     )

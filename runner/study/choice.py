@@ -39,8 +39,10 @@ def facts(snapshot: Snapshot, run: FrozenRun) -> Facts:
     return properties | {key.split(".")[-1]: str(value) for key, value in run.cell.items()}
 
 
-def refuse_unknown_pairs(study: StudyDefinition, extra: list[str], only: list[str]) -> None:
-    """Check ``--only`` before the runs are composed, which takes a second per 20 runs.
+def plan_selected_runs(
+    study: StudyDefinition, extra: list[str], only: list[str]
+) -> list[FrozenRun]:
+    """Runs selected by ``--only``, before they are composed, which takes a second per 20 runs.
 
     Raises:
         ConfigError: see ``choose``.
@@ -52,7 +54,7 @@ def refuse_unknown_pairs(study: StudyDefinition, extra: list[str], only: list[st
         config = {role: {"name": name} for role, name in names.items()}
         facts = (planned.name, planned.row, planned.cell, planned.overrides, experiment)
         runs.append(FrozenRun(*facts, config=config))
-    choose(Snapshot(study.name, study, "", "", extra, runs, Path()), only)
+    return choose(Snapshot(study.name, study, "", "", extra, runs, Path()), only)
 
 
 def select_runs(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:

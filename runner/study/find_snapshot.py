@@ -11,7 +11,7 @@ from typing import Any
 from components.metrics.names import PREFIXES, base_name, score_names
 from runner.errors import ConfigError, nearest
 from runner.study import snapshot as snapshots
-from runner.study.choice import refuse_unknown_pairs, select_runs
+from runner.study.choice import plan_selected_runs, select_runs
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.study.study_arguments import list_named_plugins
@@ -53,7 +53,7 @@ def find_snapshot(given: argparse.Namespace, output_dir: Path, reads_only: bool)
             snapshots.refuse_unnamed_plugins(foreign, name)
         return old_snapshot
     study = load_study(given.study)
-    refuse_unknown_pairs(study, given.overrides, given.only)
+    plan_selected_runs(study, given.overrides, given.only)
     snapshot = snapshots.take(study, name, given.overrides, output_dir, list_named_plugins(given))
     refuse_unknown_scores(snapshot)
     refused = [run for run in snapshot.runs if run.refused]
