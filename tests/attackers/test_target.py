@@ -55,7 +55,7 @@ def test_table_target_is_one_of_its_texts(make_job, tmp_path):
         lines.append(f"{row[0]:.4f},{row[1]:.4f},{['ash', 'birch', 'cedar'][int(3 * row[0])]}")
     table = tmp_path / "trees.csv"
     table.write_text("\n".join(lines))
-    chosen = [
+    overrides = [
         "dataset=csv",
         f"dataset.path={table}",
         "dataset.labels=classes",
@@ -66,14 +66,14 @@ def test_table_target_is_one_of_its_texts(make_job, tmp_path):
         "attacker=pgd",
         "attacker.eps=[0.0,0.5]",
     ]
-    job = make_job(*chosen, "attacker.target=cedar")
+    job = make_job(*overrides, "attacker.target=cedar")
     problem = load_problem(job, Streams(0))
     assert problem.classes == ["ash", "birch", "cedar"]
     assert job.attacker.with_problem(problem, Streams(0)).target_class == 2
     with pytest.raises(
         ConfigMismatchError, match=r"attacker.target=oak: .* has classes ash, birch, cedar"
     ):
-        load_problem(make_job(*chosen, "attacker.target=oak"), Streams(0))
+        load_problem(make_job(*overrides, "attacker.target=oak"), Streams(0))
     state, rng = train(job.inference, job.model, problem, 20)
     attacker = job.attacker.with_problem(problem, rng)
     rows = security_curve(

@@ -35,43 +35,43 @@ def test_trends_match_transition():
 
 
 def test_semilocal_slope_returns_to_its_mean():
-    made = terms("semilocal_trend")
+    block = terms("semilocal_trend")
     mu = 5.0
     slope = 2.0
     D = 0.5
     phi = 0.25
 
-    assert advance_state(made, [mu, slope, D], [phi]).tolist() == [
+    assert advance_state(block, [mu, slope, D], [phi]).tolist() == [
         mu + slope,
         D + phi * (slope - D),
         D,
     ]
-    assert made.transitions[0].within == (-1.0, 1.0)
+    assert block.transitions[0].within == (-1.0, 1.0)
 
 
 def test_seasonal_effects_sum_to_zero():
-    made = terms("seasonal", period=4)
+    block = terms("seasonal", period=4)
     state = [3.0, -1.0, 0.5]
 
-    updated = advance_state(made, state)
+    updated = advance_state(block, state)
 
     assert updated.tolist() == [-2.5, 3.0, -1.0]
-    assert made.scales[0].states == (0,)
+    assert block.scales[0].states == (0,)
 
 
 @pytest.mark.parametrize("period", [6.5, 6.0])
 def test_waves_repeat_after_a_period(period):
     """For a whole period p, harmonic j repeats after p/j."""
-    made = terms("trigonometric", period=period, harmonics=3)
+    block = terms("trigonometric", period=period, harmonics=3)
     times = round(2 * period)  # 13 or 12: integer in both cases
-    state = draw_normal(len(made.states), seed=1)
+    state = draw_normal(len(block.states), seed=1)
 
-    assert_close(torch.linalg.matrix_power(made.G, times) @ state, state)
+    assert_close(torch.linalg.matrix_power(block.G, times) @ state, state)
     # the last wave of an even period has no sine
-    assert len(made.states) == (5 if period == 6.0 else 6)
+    assert len(block.states) == (5 if period == 6.0 else 6)
     w = 2 * math.pi / period
     assert_close(
-        advance_state(made, [1.0, *[0.0] * (len(made.states) - 1)])[:2].tolist(),
+        advance_state(block, [1.0, *[0.0] * (len(block.states) - 1)])[:2].tolist(),
         [math.cos(w), -math.sin(w)],
     )
 
@@ -94,11 +94,11 @@ def test_dynamic_regression_reads_standardised_regressors():
 
 
 def test_goodwill_decays_by_its_share():
-    made = terms("nerlove_arrow", inputs=["web"], inclusion={"web": 0.25})
+    block = terms("nerlove_arrow", inputs=["web"], inclusion={"web": 0.25})
 
-    assert advance_state(made, [8.0], [0.75]).tolist() == [6.0]
-    assert made.regressors.names == ("web",)
-    assert made.regressors.inclusion.tolist() == [0.25]
-    assert made.regressors.fades == (0, 0)
+    assert advance_state(block, [8.0], [0.75]).tolist() == [6.0]
+    assert block.regressors.names == ("web",)
+    assert block.regressors.inclusion.tolist() == [0.25]
+    assert block.regressors.fades == (0, 0)
     u = X.abs()[:, 1:]
-    assert_close(made.regressors.precision, 0.01 * u.T @ u / 20)
+    assert_close(block.regressors.precision, 0.01 * u.T @ u / 20)

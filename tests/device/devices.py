@@ -107,13 +107,13 @@ def every_experiment() -> dict[str, list[str]]:
 
 def choose_one_per_family(cases: Mapping[str, Run]) -> set[str]:
     """Names of runs, the first of each family of each role."""
-    chosen: dict[tuple[str, str], str] = {}
+    names: dict[tuple[str, str], str] = {}
     for name, case in sorted(cases.items()):
         for role, component in case.choice:
             file = registry.file(role, component)
             if file is not None:
-                chosen.setdefault((role, file.parent.name), name)
-    return set(chosen.values())
+                names.setdefault((role, file.parent.name), name)
+    return set(names.values())
 
 
 def short_run(family: str, overrides: Sequence[str]) -> list[str]:

@@ -53,8 +53,8 @@ def test_class_costs_are_sums_over_labelled_rows():
     out = scores(keys("costs"), predictive, y, mask, [])
     for name, losses in literal.items():
         assert out[name] == pytest.approx(float(losses.mean()))
-    chosen = decide(keys("costs"), predictive, y).action
-    assert {0, 2} <= set(chosen.flatten().tolist())
+    actions = decide(keys("costs"), predictive, y).action
+    assert {0, 2} <= set(actions.flatten().tolist())
 
 
 def literal_loss(loss, a, s):

@@ -251,8 +251,8 @@ def test_unlabelled_rows_are_exported():
 
 
 def test_exact_posterior_exports_its_draws(tmp_path):
-    chosen = {"dataset": "diabetes", "model": "linear_regression", "inference": "conjugate_bayes"}
-    groups = run(**chosen, steps=1, output_dir=str(tmp_path), tracking=False).inference_data()
+    keys = {"dataset": "diabetes", "model": "linear_regression", "inference": "conjugate_bayes"}
+    groups = run(**keys, steps=1, output_dir=str(tmp_path), tracking=False).inference_data()
     assert {"log_likelihood", "posterior_predictive", "observed_data"} <= set(groups.children)
     assert "sigma2" in groups["posterior"].data_vars
     assert math.isfinite(arviz_stats.loo(groups).elpd)

@@ -69,8 +69,8 @@ def test_toy_fit_uses_units_of_labels():
     figure = toy_fit(problem, Constant([0.0, 1.0], 0.5), Streams(0), truth=truth, n_grid=50)["fit"]
     for t, ax in enumerate(figure.axes):
         lines = {line.get_label(): line for line in ax.lines}
-        x, drawn = lines["truth"].get_data()
-        assert np.allclose(drawn, truth(torch.tensor(np.asarray(x)))[:, t])
+        x, draws = lines["truth"].get_data()
+        assert np.allclose(draws, truth(torch.tensor(np.asarray(x)))[:, t])
         mean = float(problem.y_mean[t])
         std = float(problem.y_std[t])
         assert np.allclose(lines["predictive mean"].get_ydata(), mean + std * t)

@@ -31,7 +31,7 @@ def posterior(problem, latent_dim=2):
 
 
 def test_mosaics_are_filled_row_by_row():
-    drawn = mosaic(torch.arange(12.0).view(3, 4), 2, (2, 2))
+    draws = mosaic(torch.arange(12.0).view(3, 4), 2, (2, 2))
     nan = np.nan
     expected = [
         [0, 1, nan, 4, 5],
@@ -40,28 +40,28 @@ def test_mosaics_are_filled_row_by_row():
         [8, 9, nan, nan, nan],
         [10, 11, nan, nan, nan],
     ]
-    np.testing.assert_array_equal(drawn, expected)
+    np.testing.assert_array_equal(draws, expected)
 
 
 def test_reconstructions_are_below_their_images(problem):
-    made = posterior(problem)
-    figure = reconstructions(problem, made, Streams(0))["reconstructions"]
+    fit = posterior(problem)
+    figure = reconstructions(problem, fit, Streams(0))["reconstructions"]
     first_image, repeat = (ax.images[0].get_array()[:2, :2] for ax in figure.axes[:2])
     with torch.no_grad():
-        decoded = made.module.decode(made.module.encode(problem.test)[0])[0]
+        decoded = fit.module.decode(fit.module.encode(problem.test)[0])[0]
     assert_allclose(first_image.filled().ravel(), problem.test.x[0])
     assert_allclose(repeat.filled().ravel(), decoded)
     few = replace(problem, test=problem.test.part(slice(0, 3), 1.0))
-    assert len(reconstructions(few, made, Streams(0))["reconstructions"].axes) == 2
+    assert len(reconstructions(few, fit, Streams(0))["reconstructions"].axes) == 2
 
 
 def test_latent_plane_has_expected_corners(problem):
-    made = posterior(problem)
-    figure = latent_plane(problem, made, Streams(0))["latent_plane"]
+    fit = posterior(problem)
+    figure = latent_plane(problem, fit, Streams(0))["latent_plane"]
     plane, scatter = figure.axes
     low = float(torch.special.ndtri(double(0.5 / 15)))
     with torch.no_grad():
-        top_left, bottom_right = made.module.decode(double([[low, -low], [-low, low]]))
+        top_left, bottom_right = fit.module.decode(double([[low, -low], [-low, low]]))
     image = plane.images[0].get_array()
     assert_allclose(image[:2, :2].filled().ravel(), top_left)
     assert_allclose(image[-2:, -2:].filled().ravel(), bottom_right)
@@ -70,9 +70,9 @@ def test_latent_plane_has_expected_corners(problem):
 
 
 def test_unsuitable_models_draw_no_figure(problem):
-    made = posterior(problem, latent_dim=3)
-    assert latent_plane(problem, made, Streams(0)) == {}
-    assert set(prior_samples(problem, made, Streams(0))) == {"prior_samples"}
+    fit = posterior(problem, latent_dim=3)
+    assert latent_plane(problem, fit, Streams(0)) == {}
+    assert set(prior_samples(problem, fit, Streams(0))) == {"prior_samples"}
     for figure in (reconstructions, prior_samples, latent_plane):
-        assert figure(replace(problem, image_shape=None), made, Streams(0)) == {}
+        assert figure(replace(problem, image_shape=None), fit, Streams(0)) == {}
         assert figure(problem, object(), Streams(0)) == {}

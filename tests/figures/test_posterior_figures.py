@@ -84,11 +84,11 @@ def test_hamiltonian_sample_has_all_figures():
 
 
 def test_figures_show_at_most_twelve_parameters():
-    drawn = figures(sample(size=30))
-    assert len(drawn["trace"].axes) == 36
-    assert len(drawn["ranks"].axes) == len(drawn["autocorrelation"].axes) == 12
-    assert len(drawn["pairs"].axes) == 25
-    assert drawn["ranks"].get_suptitle() == "12 of 30 parameters, those that mix worst"
+    draws = figures(sample(size=30))
+    assert len(draws["trace"].axes) == 36
+    assert len(draws["ranks"].axes) == len(draws["autocorrelation"].axes) == 12
+    assert len(draws["pairs"].axes) == 25
+    assert draws["ranks"].get_suptitle() == "12 of 30 parameters, those that mix worst"
 
 
 def test_impossible_figures_are_omitted():
@@ -159,8 +159,8 @@ def test_legends_cover_neither_panels_nor_axis_names(draw, size):
 
 
 def test_few_draws_give_few_bars():
-    drawn = [pairs(None, sample(chains=1, n=n))["pairs"] for n in (27, 1000, 8000)]
-    assert [len(figure.axes[0].patches) for figure in drawn] == [6, 20, 40]
+    draws = [pairs(None, sample(chains=1, n=n))["pairs"] for n in (27, 1000, 8000)]
+    assert [len(figure.axes[0].patches) for figure in draws] == [6, 20, 40]
 
 
 @pytest.mark.parametrize(("shift", "names"), [(0, ["inside"]), (100, ["outside"])])

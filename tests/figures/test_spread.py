@@ -23,10 +23,10 @@ def table(groups=("",), methods=("BPF", "β = 0.1")):
 
 
 def test_box_shows_quartiles_median_level_and_mark():
-    drawn = table()
-    top, bottom = spread(drawn, "violin", {"coverage90": 0.9}, {("β = 0.1", "")}).axes
+    draws = table()
+    top, bottom = spread(draws, "violin", {"coverage90": 0.9}, {("β = 0.1", "")}).axes
     assert (top.get_yscale(), bottom.get_yscale()) == ("log", "linear")
-    values = drawn[(drawn["metric"] == "nmse") & (drawn["method"] == "β = 0.1")]["value"]
+    values = draws[(draws["metric"] == "nmse") & (draws["method"] == "β = 0.1")]["value"]
     lines = [np.asarray(c.get_segments()[0]) for c in top.collections if hasattr(c, "get_segments")]
     assert_allclose(lines[1], [[1, values.quantile(0.25)], [1, values.quantile(0.75)]])
     assert_allclose(top.lines[1].get_xydata(), [[1, values.median()]])
@@ -49,9 +49,9 @@ def test_violin_width_is_density_on_its_axis():
 
 @pytest.mark.parametrize("kind", ["violin", "box"])
 def test_groups_are_separate_and_exclude_missing_scores(kind):
-    drawn = table(groups=("0.1", "0.2"), methods=tuple("abcdefghij"))
-    drawn.loc[0, "value"] = np.inf
-    figure = spread(drawn, kind, {"coverage90": 0.9}, label="$p_c$")
+    draws = table(groups=("0.1", "0.2"), methods=tuple("abcdefghij"))
+    draws.loc[0, "value"] = np.inf
+    figure = spread(draws, kind, {"coverage90": 0.9}, label="$p_c$")
     assert [t.get_text() for t in figure.axes[1].get_xticklabels()] == ["0.1", "0.2"]
     assert figure.axes[1].get_xlabel() == "$p_c$"
     patches = figure.legends[0].get_patches()

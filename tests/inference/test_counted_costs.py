@@ -22,20 +22,20 @@ def counts_of(method, dataset, model, data=None, **keys):
     problem, rng = load(dataset, **(data or {}))
     if problem.kind == "density":
         problem.log_density = metered_density(problem.log_density)
-    chosen = component("model", model) if isinstance(model, str) else model
-    module = metered(chosen.build(problem, rng))
+    model_component = component("model", model) if isinstance(model, str) else model
+    module = metered(model_component.build(problem, rng))
     inference = component("inference", method, **keys)
     costs = Costs()
     with counting(costs):
         state = inference.init(module, problem, rng)
-    begun = costs.counts()
+    start_counts = costs.counts()
     infos = []
     with counting(costs):
         for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, STEPS):
             state, info = inference.step(state, batch, rng)
             infos.append(info)
-    steps = {kind: n - begun.get(kind, 0) for kind, n in costs.counts().items()}
-    return begun, steps, state, infos
+    steps = {kind: n - start_counts.get(kind, 0) for kind, n in costs.counts().items()}
+    return start_counts, steps, state, infos
 
 
 def funnel_counts(method, **keys):
@@ -48,8 +48,8 @@ def equal_counts(n):
 
 
 def test_random_walk_evaluates_each_proposal():
-    begun, steps, *_ = funnel_counts("random_walk_mh", chains=3)
-    assert begun == {"densities": 2 * 3}, "where chains start, and its value"
+    start_counts, steps, *_ = funnel_counts("random_walk_mh", chains=3)
+    assert start_counts == {"densities": 2 * 3}, "where chains start, and its value"
     assert steps == {"densities": STEPS * 3}
 
 
@@ -80,8 +80,8 @@ def test_importance_sampling_weighs_each_draw_once():
 
 
 def test_svgd_evaluates_one_gradient_per_particle():
-    begun, steps, *_ = funnel_counts("svgd", chains=6)
-    assert begun == equal_counts(6)
+    start_counts, steps, *_ = funnel_counts("svgd", chains=6)
+    assert start_counts == equal_counts(6)
     assert steps == equal_counts(STEPS * 6)
 
 

@@ -37,8 +37,9 @@ def test_single_draw_is_fixed_across_steps(victim):
     problem, posterior = victim
     single = posterior.some(1, None).predict(problem.test.x, torch.Generator())
     assert single.logits.shape[0] == 1
-    alone = dataclasses.replace(posterior, n_predict=1).predict(problem.test.x, generator(0))
-    assert torch.equal(single.logits, alone.logits)  # a draw of the posterior, not another network
+    reference = dataclasses.replace(posterior, n_predict=1).predict(problem.test.x, generator(0))
+    # a draw of the posterior, not another network
+    assert torch.equal(single.logits, reference.logits)
 
 
 def test_fresh_draws_differ_between_steps(victim):

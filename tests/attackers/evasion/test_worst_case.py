@@ -63,11 +63,11 @@ def test_member_column_matches_its_own_curve():
     assert curve.verdict, curve.checks
     rows = curve.rows
     for m in MEMBERS:
-        alone = curve_of(m, model, problem).rows
-        assert rows[f"accuracy/{m.name}"].tolist() == alone["accuracy"].tolist()
+        reference = curve_of(m, model, problem).rows
+        assert rows[f"accuracy/{m.name}"].tolist() == reference["accuracy"].tolist()
         assert (
             rows[f"knowledge/{m.name}"].tolist()
-            == alone["knowledge"].tolist()
+            == reference["knowledge"].tolist()
             == [m.knowledge] * len(EPS)
         )
         assert (rows["accuracy"] <= rows[f"accuracy/{m.name}"]).all()
@@ -77,9 +77,9 @@ def test_member_column_matches_its_own_curve():
 
 def test_single_member_equals_its_attack():
     model, problem = make_honest()
-    alone = curve_of(MEMBERS[1], model, problem).rows
+    reference = curve_of(MEMBERS[1], model, problem).rows
     single = curve_of(several(MEMBERS[1]), model, problem).rows
-    assert single[list(alone.columns)].equals(alone)
+    assert single[list(reference.columns)].equals(reference)
 
 
 def test_no_member_is_stronger_with_random_predictions():
@@ -124,8 +124,8 @@ def test_members_keep_their_own_expectation():
     victim = Attacked(model, (0.0, 1.0))
     single = member("pgd", steps=5, expectation="single_draw", random_start=False)
     inside = several(single).perturb(victim, x, y, Streams(0), 0.1)
-    alone = single.perturb(Attacked(model, (0.0, 1.0), "single_draw"), x, y, Streams(0), 0.1)
-    assert torch.equal(inside, alone)
+    reference = single.perturb(Attacked(model, (0.0, 1.0), "single_draw"), x, y, Streams(0), 0.1)
+    assert torch.equal(inside, reference)
     assert not torch.equal(inside, single.perturb(victim, x, y, Streams(0), 0.1))
 
 

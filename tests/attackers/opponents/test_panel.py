@@ -55,25 +55,25 @@ def test_each_replicate_faces_its_member():
 def test_members_learn_from_their_replicates_only(agent):
     """A learner without a panel that observes the same moves has the same policy where the panel
     seats it; where another member plays, the policy of the panel's learner has not changed."""
-    alone = component("attacker", "learner", agent=component("inference", agent))
+    learner = component("attacker", "learner", agent=component("inference", agent))
     fixed = component("attacker", "fixed_policy")
-    panel = component("attacker", "panel", members=[fixed, alone])
+    panel = component("attacker", "panel", members=[fixed, learner])
     game = matrix_game(panel)
     seat = game.seat(0, values_of(game), 2)
-    mind = alone.reset(seat, Streams(0))
+    mind = learner.reset(seat, Streams(0))
     both = panel.reset(seat, Streams(0))
-    old_policy = alone.policy_in(alone.reset(seat, Streams(0)), torch.zeros(R).long(), 0)
+    old_policy = learner.policy_in(learner.reset(seat, Streams(0)), torch.zeros(R).long(), 0)
     for move in random_moves(30, generator(2)):
-        mind = alone.observe(mind, move)
+        mind = learner.observe(mind, move)
         both = panel.observe(both, move)
     is_own = torch.arange(R) % 2 == 1
     for s in range(5):
         states = torch.full((R,), s)
-        inside = alone.policy_in(both[1], states, 0)
-        outside = alone.policy_in(mind, states, 0)
+        inside = learner.policy_in(both[1], states, 0)
+        outside = learner.policy_in(mind, states, 0)
         assert_close(inside[is_own], outside[is_own], rtol=0, atol=0)
         assert_close(inside[~is_own], old_policy[~is_own], rtol=0, atol=0)
-    new_policy = alone.policy_in(mind, torch.zeros(R).long(), 0)
+    new_policy = learner.policy_in(mind, torch.zeros(R).long(), 0)
     assert not torch.equal(new_policy[is_own], old_policy[is_own])
 
 

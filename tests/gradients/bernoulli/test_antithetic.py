@@ -51,9 +51,9 @@ def test_disarm_is_mean_of_arm_given_pair():
         z = (u < a.sigmoid()).double()
         other = (1 - u < a.sigmoid()).double()
         for first, second in ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)):
-            chosen = (z == first) & (other == second)
-            if chosen.any():
-                w = [part.weight(u, z, other, a)[chosen].mean() for part in (arm, disarm)]
+            selection = (z == first) & (other == second)
+            if selection.any():
+                w = [part.weight(u, z, other, a)[selection].mean() for part in (arm, disarm)]
                 assert_close(w[0], w[1], rtol=0, atol=2e-5)
 
 

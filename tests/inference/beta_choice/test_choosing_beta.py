@@ -77,7 +77,7 @@ def test_modal_beta_filters_the_observations():
     # The same draws as in the method: all filters process time t before the next time, with the
     # largest β first.
     rng = contaminate()[2]
-    alone, elsewhere = (
+    reference, elsewhere = (
         [f.init(model, data, rng) for f in inference.filters] for data in (problem, other)
     )
     for (_, batch), (_, another) in zip(
@@ -86,14 +86,14 @@ def test_modal_beta_filters_the_observations():
         strict=True,
     ):
         for g in reversed(range(4)):
-            alone[g], _ = inference.filters[g].step(alone[g], batch, rng)
+            reference[g], _ = inference.filters[g].step(reference[g], batch, rng)
         for g in range(4):
             elsewhere[g], _ = inference.filters[g].step(elsewhere[g], another, rng)
     predictions = [state.filtered.current_posterior().predicted for state in elsewhere]
     losses = torch.stack([predictive_loss(other.observations, each, w) for each in predictions])
     assert torch.equal(result.losses, losses)
     assert result.chosen == statistics.mode(sorted(losses.argmin(0).tolist()))
-    assert torch.equal(result.mean, alone[result.chosen].filtered.current_posterior().mean)
+    assert torch.equal(result.mean, reference[result.chosen].filtered.current_posterior().mean)
     assert result.scores()["beta_selected"].tolist() == [BETAS[result.chosen]] * 4
     assert result.scored_on == "an alternative realisation"
 
@@ -115,12 +115,12 @@ def test_alternative_realisation_keeps_states_and_streams():
 
 def test_missing_simulator_falls_back_with_warning():
     problem, model, rng = contaminate()
-    alone = replace(problem, redraw=None)
+    fixed = replace(problem, redraw=None)
     with pytest.warns(
         IncompleteResultWarning,
         match="no other realisation can be simulated; β is chosen on the filtered",
     ):
-        result = run(select(), model, alone, rng)
+        result = run(select(), model, fixed, rng)
     assert result.scored_on == "the observations themselves"
     assert result.losses.isfinite().all()
 

@@ -31,11 +31,11 @@ def test_attacks_of_size_zero_give_map(optimizer):
     plain = train(component("inference", "map", **settings), MLP, attacked_problem(), 12)[
         0
     ].network.theta
-    alone = train(
+    reference = train(
         defence(**settings, train_eps=0.0, mixture="attacked"), MLP, attacked_problem(), 12
     )[0].network.theta
     half = train(defence(**settings, train_eps=0.0), MLP, attacked_problem(), 12)[0].network.theta
-    assert torch.equal(alone, plain)
+    assert torch.equal(reference, plain)
     assert_close(half, plain)
     theta_after = train(defence(**settings, train_eps=0.2), MLP, attacked_problem(), 12)[
         0

@@ -174,8 +174,8 @@ def test_particles_accept_their_own_inputs(model):
         expected = value_and_gradient(built, theta[k : k + 1], row)
         assert_close(value[k : k + 1], expected[0])
         assert_close(gradient[k : k + 1], expected[1])
-        alone = Attacked(Particles(built, theta[k : k + 1])).input_gradient(x[k], y, rng.attack)
-        assert_close(slopes[k], alone)
+        reference = Attacked(Particles(built, theta[k : k + 1])).input_gradient(x[k], y, rng.attack)
+        assert_close(slopes[k], reference)
 
 
 def test_each_particle_is_attacked_separately():
@@ -185,8 +185,8 @@ def test_each_particle_is_attacked_separately():
     state = inference.init(MLP.build(problem, rng), problem, rng)
     perturbed = inference.attack(state, problem.train, Streams(4))
     for k in range(3):
-        alone = Particles(state.model, state.theta[k : k + 1])
-        assert torch.equal(perturbed[k], state.threat.attack(alone, problem.train, Streams(4)))
+        reference = Particles(state.model, state.theta[k : k + 1])
+        assert torch.equal(perturbed[k], state.threat.attack(reference, problem.train, Streams(4)))
     assert not torch.equal(perturbed[0], perturbed[1])
 
 

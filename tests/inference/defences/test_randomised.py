@@ -46,7 +46,7 @@ def test_value_matches_game_over_all_attacks(seed):
     rng = np.random.default_rng(seed)
     every = list(itertools.product((0, 1), repeat=3))
     mails = [[every[c] for c in rng.choice(8, size=3, replace=False)] for _ in range(3)]
-    columns = [np.mean(chosen, axis=0) for chosen in itertools.product(*mails)]  # 27 attacks
+    columns = [np.mean(attacks, axis=0) for attacks in itertools.product(*mails)]  # 27 attacks
     value = -float(maximin(-torch.tensor(np.stack(columns, 1))).value)
     attainable = reachable_patterns(3, *mails)
     q = best_mixture(attainable, 3)
@@ -94,7 +94,7 @@ def test_members_are_drawn_by_their_weights():
     posterior = method.posterior(state)
     x = words(n=60).test.x[:1].expand(3000, -1)
     each = posterior.members(x[:1])[:, 0, 0]
-    drawn = posterior.predict(x, Streams(0).evaluation).log_probs[:, 0]
-    shares = [(drawn == row).all(1).double().mean() for row in each]
+    draws = posterior.predict(x, Streams(0).evaluation).log_probs[:, 0]
+    shares = [(draws == row).all(1).double().mean() for row in each]
     assert [float(s) for s in shares] == pytest.approx([1 / 3] * 3, abs=4 * (2 / 9 / 3000) ** 0.5)
     assert torch.equal(state.fitted["masks"].sum(1), torch.full((3,), 3.0).double())

@@ -44,14 +44,14 @@ def test_certificate_matches_literal_computation():
     x = problem.test.x
     certificate = posterior.certify(x, Streams(5).evaluation)
     g = Streams(5).evaluation
-    chosen, counted = (
+    votes, counted = (
         sum(
             one_hot(posterior.network(x + posterior.sigma * eta)[:, 0].argmax(-1), 3)
             for eta in normal(g, draws, 30, 3)
         )
         for draws in (30, 400)
     )
-    c = chosen.argmax(1, keepdim=True)
+    c = votes.argmax(1, keepdim=True)
     k = counted.gather(1, c).numpy()
     p = np.where(k > 0, stats.beta.ppf(0.001, k, 400 - k + 1), 0.0)
     R = posterior.sigma * stats.norm.ppf(np.maximum(p, 0.5))

@@ -51,9 +51,9 @@ def worst_attack(theta, x, label, most):
     spots = [j for j in range(len(x)) if x[j] == 0]
     results = []
     for size in range(most + 1):
-        for chosen in itertools.combinations(spots, size):
+        for added in itertools.combinations(spots, size):
             z = x.clone()
-            z[list(chosen)] = 1
+            z[list(added)] = 1
             results.append(z)
     return min(results, key=lambda z: float(theta[0] + z @ theta[1:]))
 

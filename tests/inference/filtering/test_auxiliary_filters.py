@@ -55,7 +55,7 @@ def test_steps_match_algorithm_8(beta, stabiliser, predictions):
     for t, batch in problem.batches("observation", rng, 0, T):
         particles_before = state.particles
         w = state.log_w.exp()
-        drawn = rng.noise.get_state()  # the same numbers, in the order of the calls
+        draws = rng.noise.get_state()  # the same numbers, in the order of the calls
         ahead = (
             model.transition(particles_before, t, rng.noise) if predictions == "honest" else None
         )
@@ -65,7 +65,7 @@ def test_steps_match_algorithm_8(beta, stabiliser, predictions):
         rows = ancestors("systematic", p, rng.noise).view(r, n) % n
         x = model.transition(particles_before.take_along_dim(rows[..., None], 1), t, rng.noise)
         second = G(x, batch.y) / G_mu.take_along_dim(rows, 1)
-        rng.noise.set_state(drawn)
+        rng.noise.set_state(draws)
         state, _ = inference.step(state, batch, rng)
         weights = second / second.sum(1, keepdim=True)
         honest = ahead is not None

@@ -55,8 +55,8 @@ def greedy_pair(name, opponent, agent, replicates=4, episodes=30):
     """States of tensors and of the loop without randomness: action values differ, players do not
     explore, and draws are deterministic."""
     certain = {"epsilon_opponent": 0.0, "policy_opponent": "epsilon_greedy"}
-    drawn = [name for name in PLAYERS if "draws" in name or "averaging" in name]
-    more = lambda its: GREEDY | (certain if its in drawn else {})  # noqa: E731
+    random_players = [name for name in PLAYERS if "draws" in name or "averaging" in name]
+    more = lambda its: GREEDY | (certain if its in random_players else {})  # noqa: E731
     keys = more(opponent) if opponent in PLAYERS else {}
     problems = [game(name, opponent, replicates, episodes, **keys) for _ in range(2)]
     inference = player(agent, **more(agent))

@@ -35,8 +35,8 @@ def test_equal_estimates_are_drawn_uniformly():
     policies = np.zeros((2, 5))
     for ties, policy in enumerate(policies):
         thinkers.set_greedy(-p, 5, 0.0, ties, 1 / np.maximum(np.arange(6), 1), policy)
-    chosen = np.bincount([streams.draw_index(policies[0], 5, x) for x in u], minlength=5)
-    assert chosen.tolist() == [0, 100, 100, 0, 100]
+    counts = np.bincount([streams.draw_index(policies[0], 5, x) for x in u], minlength=5)
+    assert counts.tolist() == [0, 100, 100, 0, 100]
     assert policies[1].tolist() == [0, 1, 0, 0, 0]
 
 

@@ -135,9 +135,9 @@ def test_real_label_draws_match_closed_form_moments():
     posterior = posterior_at(problem, TANH, hyperparameters="evidence")
     x = problem.test.x[:5]
     closed = posterior.predict(x, torch.Generator())
-    drawn = posterior.some(40_000, torch.Generator()).predict(x, generator(1))
-    assert ((drawn.mean - closed.mean) / (closed.variance / 40_000).sqrt()).abs().max() < 4.5
-    assert_close(drawn.variance, closed.variance, rtol=0.03, atol=0)
+    draws = posterior.some(40_000, torch.Generator()).predict(x, generator(1))
+    assert ((draws.mean - closed.mean) / (closed.variance / 40_000).sqrt()).abs().max() < 4.5
+    assert_close(draws.variance, closed.variance, rtol=0.03, atol=0)
     held = posterior.some(3, None)
     assert torch.equal(held.predict(x, generator(1)).mu, held.predict(x, torch.Generator()).mu)
 

@@ -128,5 +128,5 @@ def test_modes_train_separately_and_resume():
     posterior = laplace.posterior(state)
     assert 1 <= len(posterior.fits) <= 3
     assert posterior.predict(problem.test.x, torch.Generator()).mu.shape[0] == 50
-    alone, _ = train(component("inference", "laplace", lr=0.02), model, problem, 60)
-    assert torch.equal(alone.network.theta, state.network.theta)
+    reference, _ = train(component("inference", "laplace", lr=0.02), model, problem, 60)
+    assert torch.equal(reference.network.theta, state.network.theta)

@@ -59,10 +59,10 @@ def test_draws_have_covariance_of_equation_1():
     products = centred.unsqueeze(-1) * centred.unsqueeze(-2)
     assert (z_score(products, expected)).abs().max() < 4.5
     assert (centred.mean(0) / (expected.diagonal() / 200_000).sqrt()).abs().max() < 4.5
-    alone = SwagPosterior(mean, std, deviations[:1], posterior.model, n_predict=10).draw(
+    reference = SwagPosterior(mean, std, deviations[:1], posterior.model, n_predict=10).draw(
         200_000, generator(2)
     )
-    assert_close(alone.var(0), 0.5 * std.square(), rtol=0.03, atol=0)
+    assert_close(reference.var(0), 0.5 * std.square(), rtol=0.03, atol=0)
 
 
 def test_posterior_without_points_is_current_network():

@@ -43,7 +43,7 @@ def literal(model, theta, r, u, eps, max_depth):
     # states in temporal order
     H0 = energy(theta, r)
     states = [(theta, r)]
-    chosen = theta
+    draw = theta
     weight = 1.0
     n_steps = 0
     depth = 0
@@ -61,21 +61,21 @@ def literal(model, theta, r, u, eps, max_depth):
             w = math.exp(H0 - energy(q, p)) if H0 - energy(q, p) > -1000 else 0.0
             new.append((q, p))
             if w == 0.0:
-                return chosen, n_steps, depth
+                return draw, n_steps, depth
             new_weight += w
             if u[j][2 + n] < w / new_weight:
                 proposal = q
             full = [2**k for k in range(1, j + 1) if (n + 1) % 2**k == 0]
             if any(is_turning([sign * s[1] for s in new[-size:]]) for size in full):
-                return chosen, n_steps, depth
+                return draw, n_steps, depth
         if u[j][1] < new_weight / weight:
-            chosen = proposal
+            draw = proposal
         states = states + new if sign == 1 else new[::-1] + states
         weight = weight + new_weight
         depth = depth + 1
         if is_turning([s[1] for s in states]):
             break
-    return chosen, n_steps, depth
+    return draw, n_steps, depth
 
 
 @pytest.mark.parametrize(

@@ -95,10 +95,10 @@ def test_replicates_match_sequential_training(name, net, made, dtype, keys):
         for a, b in zip(first, state.q.trainable_parameters(), strict=True)
     )
     scores = problem.score(method.posterior(state), rng)
-    for r, (inference, alone, names, streams) in enumerate(
+    for r, (inference, reference, names, streams) in enumerate(
         train_one_by_one(name, network, problems, **keys)
     ):
-        pairs = [(state.q, alone.q), (state.discriminator, alone.discriminator)]
+        pairs = [(state.q, reference.q), (state.discriminator, reference.discriminator)]
         for stacked, module in pairs[: 1 + (keys.get("discriminator") != "none")]:
             mine = dict(module.named_parameters())
             scale = max(float(p.detach().abs().max()) for p in module.parameters())
@@ -107,7 +107,7 @@ def test_replicates_match_sequential_training(name, net, made, dtype, keys):
         for word, value in names.items():
             assert info[word].shape == (2,)
             assert float(info[word][r]) == pytest.approx(float(value), rel=1e4 * close)
-        separate = problems[r].score(inference.posterior(alone), streams)
+        separate = problems[r].score(inference.posterior(reference), streams)
         for word, value in separate.items():
             assert float(scores[word][r]) == pytest.approx(
                 float(value), rel=1e4 * close, abs=1e-12
@@ -127,15 +127,15 @@ def test_several_alphas_match_separate_runs(keys):
     assert [list(posterior.of) for posterior in posteriors] == [["0.01", "0.5", "1"]] * 2
     messages = set()
     for v, alpha in enumerate(alphas):
-        for r, (inference, alone, names, streams) in enumerate(
+        for r, (inference, reference, names, streams) in enumerate(
             train_one_by_one("aadm", network, problems, alpha=alpha, **keys)
         ):
-            mine = dict(alone.q.named_parameters())
+            mine = dict(reference.q.named_parameters())
             for name, p in state.q.module(r * len(alphas) + v).named_parameters():
                 torch.testing.assert_close(p, mine[name], rtol=1e-10, atol=1e-12)
             for word, value in names.items():
                 assert float(info[f"{word}/{alpha:g}"][r]) == pytest.approx(float(value), rel=1e-8)
-            for word, value in problems[r].score(inference.posterior(alone), streams).items():
+            for word, value in problems[r].score(inference.posterior(reference), streams).items():
                 assert float(scores[f"{word}/{alpha:g}"][r]) == pytest.approx(
                     float(value), rel=1e-8
                 ), word

@@ -53,11 +53,11 @@ def test_draws_follow_q(dof, components):
     )
     u = SobolPoints(q.n_uniforms, 3).block(0, 4096, q.centres)
     theta = q.from_uniforms(u)
-    drawn = q.draw(20_000, g)
+    draws = q.draw(20_000, g)
     for j in range(2):
-        assert stats.ks_2samp(theta[:, j].numpy(), drawn[:, j].numpy()).pvalue > 1e-3
+        assert stats.ks_2samp(theta[:, j].numpy(), draws[:, j].numpy()).pvalue > 1e-3
     literal = q.from_uniforms(uniform(g, 20_000, q.n_uniforms))
-    assert stats.ks_2samp(literal[:, 0].numpy(), drawn[:, 0].numpy()).pvalue > 1e-3
+    assert stats.ks_2samp(literal[:, 0].numpy(), draws[:, 0].numpy()).pvalue > 1e-3
 
 
 def test_points_fill_elementary_intervals_and_resume():

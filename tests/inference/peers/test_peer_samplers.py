@@ -79,10 +79,10 @@ def test_resumed_peer_is_identical(name):
     whole, _ = advance(method, state, problem, rng, 0, 12)
     problem, rng, method, state, *_ = begin(name, options)
     state, _ = advance(method, state, problem, rng, 0, 8)
-    taken = checkpoint.snapshot(state, rng.state(), {})
-    tensors = taken.tensors | taken.traces
+    snapshot = checkpoint.snapshot(state, rng.state(), {})
+    tensors = snapshot.tensors | snapshot.traces
     problem, rng, method, fresh, costs, counter = begin(name, options)
-    restored, streams = checkpoint.restore({"skeleton": taken.skeleton}, tensors, fresh)
+    restored, streams = checkpoint.restore({"skeleton": snapshot.skeleton}, tensors, fresh)
     rng.restore(streams, 8)
     costs_before = copy.copy(costs)
     with counting(costs):

@@ -67,10 +67,10 @@ def split_draw(draw):
 def fold_streams(n):
     """Streams that combine those of n seeds."""
     rng = Streams(0)
-    alone = [Streams(seed) for seed in range(n)]
+    reference = [Streams(seed) for seed in range(n)]
     for name in ("init", "noise"):
         generator = SideBySide()
-        generator.parts = [getattr(streams, name) for streams in alone]
+        generator.parts = [getattr(streams, name) for streams in reference]
         setattr(rng, name, generator)
     return rng
 
@@ -94,11 +94,11 @@ def largest_difference(name, keys):
     assert folded.draws.shape == (4 * R, STEPS - 5, 2)
     worst = 0.0
     for r in range(R):
-        alone = sample_draws(name, 1, Streams(r), keys)
+        reference = sample_draws(name, 1, Streams(r), keys)
         mine = folded.select_replicate(r)
-        assert torch.equal(mine.start, alone.start)
+        assert torch.equal(mine.start, reference.start)
         assert mine.replicates == 1
-        worst = max(worst, float((mine.draws - alone.draws).abs().max()))
+        worst = max(worst, float((mine.draws - reference.draws).abs().max()))
     return worst
 
 
@@ -135,9 +135,9 @@ def test_jitter_of_one_replicate_leaves_the_others(monkeypatch):
     )
     assert used > 1e-17
     for r in (0, 2):
-        alone, noise_alone = interactions.among(theta[r], 1, 2.0).noise(Streams(r).noise, 1e-17)
+        reference, noise_alone = interactions.among(theta[r], 1, 2.0).noise(Streams(r).noise, 1e-17)
         assert noise_alone == 1e-17
-        torch.testing.assert_close(noise.unflatten(0, (3, 4))[r], alone)
+        torch.testing.assert_close(noise.unflatten(0, (3, 4))[r], reference)
 
 
 def test_replicates_have_scores_figures_and_files(tmp_path):
@@ -153,16 +153,16 @@ def test_replicates_have_scores_figures_and_files(tmp_path):
     posterior = sampler.posterior(state)
     scores = problem.score(posterior, rng)
     for r in range(3):
-        alone = problem.score(posterior.select_replicate(r), rng)
-        assert alone.keys() == scores.keys()
-        for name, value in alone.items():
+        reference = problem.score(posterior.select_replicate(r), rng)
+        assert reference.keys() == scores.keys()
+        for name, value in reference.items():
             assert scores[name].shape == (3,)
             assert float(scores[name][r]) == value, name
     assert len({float(v) for v in scores["error_mean"]}) == 3
-    drawn = problem.draw(posterior, rng)
+    draws = problem.draw(posterior, rng)
     first = problem.draw(posterior.select_replicate(0), rng)
-    assert drawn.keys() == first.keys()
-    lines = [figure["trace"].axes[0].get_lines() for figure in (drawn, first)]
+    assert draws.keys() == first.keys()
+    lines = [figure["trace"].axes[0].get_lines() for figure in (draws, first)]
     assert [len(some) for some in lines] == [4, 4]
     assert all((a.get_ydata() == b.get_ydata()).all() for a, b in zip(*lines, strict=True))
 

@@ -149,13 +149,13 @@ def test_distances_are_accurate_far_from_the_origin():
 def test_particles_without_repulsion_are_independent():
     theta = particles()
     gradient = particles(1)
-    alone = Interaction(theta, None, None)
-    assert_close(alone.average(gradient), gradient / L)
-    assert alone.correction() == 0.0
+    reference = Interaction(theta, None, None)
+    assert_close(reference.average(gradient), gradient / L)
+    assert reference.correction() == 0.0
     far = interaction(1e3 * theta)
     assert_close(far.average(gradient), gradient / L)
     g = [generator(0) for _ in range(2)]
-    assert_close(alone.noise(g[0], 1e-6)[0], far.noise(g[1], 1e-6)[0], rtol=1e-5, atol=1e-6)
+    assert_close(reference.noise(g[0], 1e-6)[0], far.noise(g[1], 1e-6)[0], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", REPULSIVE)

@@ -70,10 +70,10 @@ def test_sgld_matches_recipe():
     model = Skewed(0.7)
     states = path("sgld", model, step_size=0.1)
     D = constant(torch.ones(P, dtype=F64))
-    for (previous, after), drew in zip(states, noises("xi"), strict=True):
+    for (previous, current), noise in zip(states, noises("xi"), strict=True):
         for k in range(K):
-            expected = euler(previous.theta[k], model.U, D, zero(P), 0.1, drew["xi"][k])
-            assert_close(after.theta[k], expected)
+            expected = euler(previous.theta[k], model.U, D, zero(P), 0.1, noise["xi"][k])
+            assert_close(current.theta[k], expected)
 
 
 def test_sghmc_matches_recipe():
@@ -83,12 +83,12 @@ def test_sghmc_matches_recipe():
     states = path("sghmc", model, step_size=eps, friction=C)
     D = constant(double([0.0, 0.0, C, C]))
     H = with_momentum(model.U, P)
-    for (previous, after), drew in zip(states, noises("xi"), strict=True):
+    for (previous, current), noise in zip(states, noises("xi"), strict=True):
         for k in range(K):
             z = torch.cat([previous.theta[k], previous.r[k]])
-            xi = torch.cat([torch.zeros(P, dtype=F64), drew["xi"][k]])
+            xi = torch.cat([torch.zeros(P, dtype=F64), noise["xi"][k]])
             z = split_step(z, H, D, lambda z: curl(P), eps, xi, THETA, REST)
-            assert_close(torch.cat([after.theta[k], after.r[k]]), z)
+            assert_close(torch.cat([current.theta[k], current.r[k]]), z)
 
 
 def test_sgd_momentum_matches_recipe():
@@ -98,20 +98,20 @@ def test_sgd_momentum_matches_recipe():
     states = path("sgd_momentum", model, step_size=eps, resample_every=every)
     H = with_momentum(model.U, P)
     resampled = 0
-    for (previous, after), drew in zip(states, noises("xi", "anew"), strict=True):
+    for (previous, current), noise in zip(states, noises("xi", "anew"), strict=True):
         for k in range(K):
             theta = previous.theta[k]
             m = previous.m[k]
             kick = eps
             # a fresh momentum at time t, and half a step from there
-            if drew["anew"][k, 0] < 1 / every:
-                m = drew["xi"][k]
+            if noise["anew"][k, 0] < 1 / every:
+                m = noise["xi"][k]
                 kick = eps / 2
                 resampled += 1
             m = flow(torch.cat([theta, m]), H, kick)[REST]
             theta = flow(torch.cat([theta, m]), H, eps)[THETA]
-            assert_close(after.theta[k], theta)
-            assert_close(after.m[k], m)
+            assert_close(current.theta[k], theta)
+            assert_close(current.m[k], m)
     assert 0 < resampled < K * STEPS
 
 
@@ -132,15 +132,15 @@ def test_psgld_matches_recipe(alpha, correction):
     model = Skewed()
     keys = {"step_size": 0.05, "averaging": alpha, "damping": 0.5, "correction": correction}
     states = path("psgld", model, adapt="always", **keys)
-    drew = noises("probe", "xi") if correction else noises("xi")
-    for t, (previous, after) in enumerate(states):
+    noise = noises("probe", "xi") if correction else noises("xi")
+    for t, (previous, current) in enumerate(states):
         for k in range(K):
             theta = previous.theta[k]
             D = scales(model, previous.v[k], t, alpha, 0.5)
             # constant scales: no Γ
             D0 = D if correction else constant(D(theta).detach().diagonal())
-            expected = euler(theta, model.U, D0, zero(P), 0.05, drew[t]["xi"][k])
-            assert_close(after.theta[k], expected.detach())
+            expected = euler(theta, model.U, D0, zero(P), 0.05, noise[t]["xi"][k])
+            assert_close(current.theta[k], expected.detach())
 
 
 def test_adam_noise_matches_recipe():
@@ -153,16 +153,16 @@ def test_adam_noise_matches_recipe():
     states = path("adam_noise", model, adapt="always", **keys)
     h = (eps * (1 - beta1)) ** 0.5
     gamma = (1 - beta1) / h
-    for t, ((previous, after), drew) in enumerate(zip(states, noises("xi"), strict=True)):
+    for t, ((previous, current), noise) in enumerate(zip(states, noises("xi"), strict=True)):
         for k in range(K):
             theta = previous.theta[k]
             M = 1 / scales(model, previous.v[k], t, beta2, damping)(theta).detach().diagonal()
             D = constant(torch.cat([0 * M, gamma * M]))
             H = with_momentum(model.U, P, M)
             z = torch.cat([theta, previous.m[k] / gamma])
-            xi = torch.cat([0 * M, drew["xi"][k]])
+            xi = torch.cat([0 * M, noise["xi"][k]])
             z = split_step(z, H, D, lambda z: curl(P), h, xi, REST, THETA)
-            assert_close(torch.cat([after.theta[k], after.m[k] / gamma]), z)
+            assert_close(torch.cat([current.theta[k], current.m[k] / gamma]), z)
 
 
 def test_adam_noise_without_momentum_is_uncorrected_psgld():
@@ -177,10 +177,10 @@ def test_sgd_with_fresh_momentum_is_sgld():
     model = Skewed(0.7)
     momentum = path("sgd_momentum", model, step_size=eps, resample_every=1)
     D = constant(torch.ones(P, dtype=F64))
-    for (previous, after), drew in zip(momentum, noises("xi", "anew"), strict=True):
+    for (previous, current), noise in zip(momentum, noises("xi", "anew"), strict=True):
         for k in range(K):
-            expected = euler(previous.theta[k], model.U, D, zero(P), eps**2 / 2, drew["xi"][k])
-            assert_close(after.theta[k], expected)
+            expected = euler(previous.theta[k], model.U, D, zero(P), eps**2 / 2, noise["xi"][k])
+            assert_close(current.theta[k], expected)
 
 
 def test_curvature_estimate_is_unbiased():

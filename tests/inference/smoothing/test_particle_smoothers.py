@@ -42,11 +42,11 @@ GENTLE = LinearGaussianSystem(
 
 def smoother(name, particles=N, **filter_keys):
     keys = {"trajectories": particles} if name == "ffbsi" else {}
-    chosen = "beta_bootstrap_filter" if "beta" in filter_keys else "bootstrap_filter"
+    filter_name = "beta_bootstrap_filter" if "beta" in filter_keys else "bootstrap_filter"
     return component(
         "inference",
         name,
-        filter=component("inference", chosen, particles=particles, **filter_keys),
+        filter=component("inference", filter_name, particles=particles, **filter_keys),
         **keys,
     )
 

@@ -95,12 +95,12 @@ def test_variances_match_gradients():
     variances = inference.variances(state)
     assert variances["sampled of mu"] == pytest.approx(variances["entropy of mu"], rel=1e-9)
     generator = torch.Generator().manual_seed(0)
-    drawn = []
+    draws = []
     for _ in range(60):
         value = inference.bound(state.q, PROBLEM.train, generator, "path")["elbo"] / 12
-        drawn.append(torch.autograd.grad(value, state.q.log_std)[0])
+        draws.append(torch.autograd.grad(value, state.q.log_std)[0])
     assert variances["path of log_sigma"] == pytest.approx(
-        float(torch.stack(drawn).var(0).sum()), rel=1e-9
+        float(torch.stack(draws).var(0).sum()), rel=1e-9
     )
     scores = inference.posterior(state).scores()
     assert scores["trace_ratio/sampled of mu"] == 1.0

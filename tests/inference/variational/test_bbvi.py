@@ -57,12 +57,12 @@ def test_densities_are_normalised_and_match_draws(kind):
     g = generator(1)
     noise = normal(g, 30_000, 2)
     u = uniform(g, 30_000)
-    drawn = q.draw(noise, u).detach()
+    draws = q.draw(noise, u).detach()
     mean = (mass[:, None] * points).sum(0).detach()
-    assert ((drawn.mean(0) - mean).abs() < 5 * drawn.std(0) / 30_000**0.5).all()
+    assert ((draws.mean(0) - mean).abs() < 5 * draws.std(0) / 30_000**0.5).all()
     theta, weights = q.places(noise)
     stratified = torch.einsum("sjp,j->p", theta, weights) / len(noise)
-    assert ((stratified - mean).abs() < 5 * drawn.std(0) / 30_000**0.5).all()
+    assert ((stratified - mean).abs() < 5 * draws.std(0) / 30_000**0.5).all()
     if kind == "flow":
         jacobian = torch.autograd.functional.jacobian(lambda e: q.draw(e[None], u[:1])[0], noise[0])
         literal = (
@@ -70,7 +70,7 @@ def test_densities_are_normalised_and_match_draws(kind):
             - math.log(2 * math.pi)
             - torch.linalg.slogdet(jacobian)[1]
         )
-        assert_close(q.log_density(drawn[:1])[0], literal)
+        assert_close(q.log_density(draws[:1])[0], literal)
 
 
 @pytest.mark.parametrize("kind", ["mixture", "flow"])
@@ -86,14 +86,14 @@ def test_flexible_gradients_match_grid(kind, gradient):
     exact = parameters_to_vector([bound[None], *torch.autograd.grad(bound, parameters)])
     estimator = component("gradient", gradient, n_samples=40)
     rng = Streams(3)
-    drawn = []
+    draws = []
     state = estimator.init(q, rng)
     for _ in range(40):
         gradients, terms, state = estimator.estimate(q, problem.train, rng, state)
         slopes = [0 * p if g is None else g for g, p in zip(gradients, parameters, strict=True)]
-        drawn.append(parameters_to_vector([terms["elbo"][None], *slopes]).detach())
-    drawn = torch.stack(drawn)
-    z = (drawn.mean(0) - exact.detach()).abs() / (drawn.std(0) / 40**0.5 + 1e-6)
+        draws.append(parameters_to_vector([terms["elbo"][None], *slopes]).detach())
+    draws = torch.stack(draws)
+    z = (draws.mean(0) - exact.detach()).abs() / (draws.std(0) / 40**0.5 + 1e-6)
     assert (z < 5).all(), z.sort(descending=True).values[:5]
 
 
@@ -124,11 +124,11 @@ def test_rao_blackwell_matches_equation_and_reduces_variance():
     def trace(name, **changes):
         estimator = component("gradient", name, n_samples=6, **changes)
         rng = Streams(5)
-        drawn = [
+        draws = [
             torch.cat([g.detach() for g in estimator.estimate(q, problem.train, rng, None)[0]])
             for _ in range(400)
         ]
-        return float(torch.stack(drawn).var(0).sum())
+        return float(torch.stack(draws).var(0).sum())
 
     with_control = trace("rao_blackwell")
     without = trace("rao_blackwell", control=False)
@@ -180,6 +180,6 @@ def test_control_variate_is_unbiased_with_two_draws():
     data = line_rows()
     rng = Streams(7)
     estimator = component("gradient", "rao_blackwell", n_samples=2)
-    drawn = [torch.cat(estimator.estimate(module, data, rng, None)[0]) for _ in range(2500)]
-    z = z_score(torch.stack(drawn).detach(), line_gradient(module, data))
+    draws = [torch.cat(estimator.estimate(module, data, rng, None)[0]) for _ in range(2500)]
+    z = z_score(torch.stack(draws).detach(), line_gradient(module, data))
     assert z.abs().max() < 4.5

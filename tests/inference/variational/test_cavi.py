@@ -49,9 +49,9 @@ def test_bound_matches_expectation(name):
     evidence = float((log_joint(model, theta, problem.train)).logsumexp(0)) + math.log(area)
     assert literal < evidence + 1e-3
     assert evidence - value < 1.5
-    drawn = ascent.draw(factors, 20_000, generator(1))
+    draws = ascent.draw(factors, 20_000, generator(1))
     mean = (mass[:, None] * theta).sum(0)
-    assert ((drawn.mean(0) - mean).abs() < 5 * drawn.std(0) / 20_000**0.5).all()
+    assert ((draws.mean(0) - mean).abs() < 5 * draws.std(0) / 20_000**0.5).all()
 
 
 @pytest.mark.parametrize("name", [*MODELS, "gaussian_mixture"])

@@ -55,9 +55,9 @@ def test_single_factor_is_exact_posterior(name):
         > float(mean_field.objective(fit_factors(mean_field, problem.train, 50), problem.train))
         + 0.01
     )
-    drawn = ascent.draw(factors, 20_000, generator(1))
+    draws = ascent.draw(factors, 20_000, generator(1))
     mean = (mass[:, None] * theta).sum(0)
-    assert ((drawn.mean(0) - mean).abs() < 5 * drawn.std(0) / 20_000**0.5).all()
+    assert ((draws.mean(0) - mean).abs() < 5 * draws.std(0) / 20_000**0.5).all()
 
 
 def test_regression_evidence_is_exact():

@@ -49,15 +49,15 @@ def test_affine_model_reaches_ppca_likelihood(optimizer, lr):
 # the gradient as a component of the inference
 def test_gradient_part_uses_samples_of_method(make_job):
     keys = ["+experiment=vae_digits", "smoke=true", "inference.n_samples=3"]
-    made = make_job(*keys)
-    assert nested_roles(type(made.inference)) == {"gradient": "gradient"}
-    assert made.config["inference"]["gradient"] == {"name": "reparam", "n_samples": 3}
-    paths = [path for path, _ in nested_components(made.inference, "inference")]
+    job = make_job(*keys)
+    assert nested_roles(type(job.inference)) == {"gradient": "gradient"}
+    assert job.config["inference"]["gradient"] == {"name": "reparam", "n_samples": 3}
+    paths = [path for path, _ in nested_components(job.inference, "inference")]
     assert paths == ["inference.gradient"]
     job_alone = make_job(*keys, "inference.gradient={name: reparam, n_samples: 2}")
     assert (job_alone.inference.n_samples, job_alone.inference.gradient.n_samples) == (3, 2)
-    assert job_alone.signature != made.signature
-    assert Pathwise in made.inference.required_capabilities("unlabelled")
+    assert job_alone.signature != job.signature
+    assert Pathwise in job.inference.required_capabilities("unlabelled")
 
 
 class OfCounts(Dataset):

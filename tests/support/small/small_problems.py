@@ -144,6 +144,6 @@ def assert_same_state(one: Any, other: Any) -> None:
 
 def tensors(state: Any) -> list[torch.Tensor]:
     """Every tensor of a state, in order."""
-    taken = checkpoint.snapshot(state, {}, {})
-    held = taken.tensors | taken.traces
+    snapshot = checkpoint.snapshot(state, {}, {})
+    held = snapshot.tensors | snapshot.traces
     return [held[key] for key in sorted(held)]

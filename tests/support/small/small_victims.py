@@ -37,11 +37,11 @@ class Softmax:
         return Categorical(f.unsqueeze(2))
 
     def some(self, n: int, g: torch.Generator | None) -> Softmax:
-        chosen = Softmax()
+        victim = Softmax()
         rows = torch.arange(n) if g is None else torch.randint(len(self.w), (n,), generator=g)
-        chosen.w = self.w[rows]
-        chosen.v = self.v[rows]
-        return chosen
+        victim.w = self.w[rows]
+        victim.v = self.v[rows]
+        return victim
 
 
 def images(victim: Softmax, n: int = 40, seed: int = 1) -> tuple[torch.Tensor, torch.Tensor]:

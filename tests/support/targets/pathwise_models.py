@@ -161,8 +161,8 @@ def exact(q, batch, points=40):
 
 
 def pick_batch(problem, rows=(4, 1, 2)):
-    chosen = torch.tensor(rows)
-    return replace(problem.train.part(chosen, problem.n / len(rows)), numbers=chosen)
+    selection = torch.tensor(rows)
+    return replace(problem.train.part(selection, problem.n / len(rows)), numbers=selection)
 
 
 def expand_row(q, batch, row, around):

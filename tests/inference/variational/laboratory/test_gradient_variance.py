@@ -56,9 +56,9 @@ def regression():
 def test_laboratory_leaves_training_unchanged():
     problem = regression()
     inference = laboratory()
-    alone, _ = train(inference.train, LINEAR, problem, 6)
+    reference, _ = train(inference.train, LINEAR, problem, 6)
     watched, _ = train(inference, LINEAR, problem, 6)
-    assert_same_state(alone, watched.fitting)
+    assert_same_state(reference, watched.fitting)
     assert watched.findings.scores
     assert watched.findings.curves
 
@@ -230,8 +230,8 @@ def test_training_resumes_with_gradient_after_last_freeze():
     inference = laboratory(gradients=["reparam"], gradient=LEARNER, iterations=[], at=[3], draws=8)
     frozen, rng = train(inference, LINEAR, problem, 3)
     after, _ = train(inference, LINEAR, problem, 6)
-    alone, plain = (train(inference.train, LINEAR, problem, n)[0].module.mean for n in (3, 6))
-    assert torch.equal(frozen.fitting.module.mean, alone)
+    reference, plain = (train(inference.train, LINEAR, problem, n)[0].module.mean for n in (3, 6))
+    assert torch.equal(frozen.fitting.module.mean, reference)
     assert frozen.fitting.gradient.weight > 0  # learned during the training
     train_method = inference.train.model_copy(update={"gradient": inference.gradient})
     state, _ = advance(train_method, frozen.fitting, problem, rng, 3, 6)
