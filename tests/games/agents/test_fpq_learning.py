@@ -19,7 +19,7 @@ from components.games.agents.fictitious_play import count, mean_forecast
 
 
 @pytest.mark.parametrize("forget", [1.0, 0.8])
-def test_updates_are_equations_4_2_and_4_3_and_algorithm_4_4(forget):
+def test_updates_match_equations_4_2_and_4_3(forget):
     game = three_states(replicates=3, episodes=60)
     state, posterior = play(game, component("inference", "fpq_learning", forget=forget))
     for i in range(3):
@@ -39,7 +39,7 @@ def test_updates_are_equations_4_2_and_4_3_and_algorithm_4_4(forget):
         assert_near(posterior.values[i], psi(s_next))
 
 
-def test_without_forgetting_the_forecast_is_the_mean_of_the_conjugate_posterior():
+def test_forecast_without_forgetting_is_posterior_mean():
     """Dirichlet(2, 3) prior and 7 observed threats against ∫ p · p^h (1 − p)^(n − h) Dir(p) dp, by
     quadrature."""
     counts = double([[[2.0, 3.0]]])
@@ -48,20 +48,17 @@ def test_without_forgetting_the_forecast_is_the_mean_of_the_conjugate_posterior(
     for b in actions:
         count(counts, s, one_hot(torch.tensor([b]), 2).double(), forget=1.0)
 
-    def unnormalised(p):
+    def density(p):
         value = p ** (2 - 1) * (1 - p) ** (3 - 1)
         for b in actions:
             value *= p if b == 0 else 1 - p
         return value
 
-    mean = (
-        integrate.quad(lambda p: p * unnormalised(p), 0, 1)[0]
-        / integrate.quad(unnormalised, 0, 1)[0]
-    )
+    mean = integrate.quad(lambda p: p * density(p), 0, 1)[0] / integrate.quad(density, 0, 1)[0]
     assert float(mean_forecast(counts, s)[0, 0]) == pytest.approx(mean, abs=1e-9)
 
 
-def test_forgetting_weighs_an_observation_by_lambda_to_its_age():
+def test_forgetting_weighs_observations_by_age():
     actions = torch.randint(0, 3, (40,), generator=generator(0))
     counts = torch.ones(1, 1, 3, dtype=F64)
     forget = 0.8
@@ -74,7 +71,7 @@ def test_forgetting_weighs_an_observation_by_lambda_to_its_age():
     assert counts.sum() == pytest.approx(1 / (1 - forget), rel=1e-3)
 
 
-def test_a_stationary_opponent_is_best_responded():
+def test_agent_best_responds_to_stationary_opponent():
     """The opponent hides the reward in box 1 with probability 0.8: the agent learns box 1, up to ε,
     and the opponent's probabilities."""
     game = friend_or_foe(replicates=40, episodes=1500)
@@ -87,7 +84,7 @@ def test_a_stationary_opponent_is_best_responded():
     assert abs(float(posterior.forecast[:, 0].mean()) - 0.8) < 4 * (0.16 / 1500 / 40) ** 0.5
 
 
-def test_without_future_the_table_learns_the_payoffs():
+def test_table_without_future_learns_payoffs():
     game = three_states(replicates=4, episodes=400)
     state, _ = play(game, component("inference", "fpq_learning", alpha=1.0, gamma=0.0, epsilon=1.0))
     visited = state.mind.q.values != 0
@@ -105,7 +102,7 @@ def test_without_future_the_table_learns_the_payoffs():
         {"name": "bloom", "cells": 101, "hashes": 2, "bits": 8},
     ],
 )
-def test_a_prior_of_each_action_is_the_first_forecast(belief):
+def test_prior_is_first_forecast(belief):
     """α⁰ = (6, 3, 1): p(b) = α⁰_b / Σ α⁰, and its weight: after one b = 2, p = (6, 3, 2)/11."""
     agent = component("inference", "fpq_learning", prior=[6.0, 3.0, 1.0], belief=belief)
     state, _ = play(three_states(2, 0), agent)

@@ -22,7 +22,7 @@ from support.small.small_games import friend_or_foe, mean_and_se, play
         pytest.param("level_k", {"epsilon_opponent": 1.0}, 50, 1000, -inf, 10, id="random model"),
     ],
 )
-def test_mean_rewards_against_the_adversary(name, keys, replicates, episodes, low, high):
+def test_mean_rewards_match_published_figures(name, keys, replicates, episodes, low, high):
     game = friend_or_foe(replicates, episodes)
     _, posterior = play(game, component("inference", name, **keys))
     mean, se = mean_and_se(game.score(posterior, None)["reward"])

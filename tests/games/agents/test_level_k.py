@@ -8,7 +8,7 @@ from support.small.literal_games import greedy, literal_moves
 from support.small.small_games import assert_near, play, three_states
 
 
-def test_update_is_algorithm_4_1():
+def test_update_matches_algorithm_4_1():
     game = three_states(replicates=3, episodes=60)
     rates = {"alpha": 0.1, "alpha_opponent": 0.2, "epsilon": 0.1, "epsilon_opponent": 0.3}
     state, posterior = play(game, component("inference", "level_k", **rates))

@@ -50,7 +50,7 @@ def play_noted(game, method):
     [("sole", [1.0, 1.0]), ("right", [3.0, 1.0]), ("right_or_all", [3.0, 1.0])],
 )
 def test_beliefs_are_counts_of_correct_models(counted, prior):
-    """Algorithm 4.2 as printed counts every correct model; ``sole`` counts a model if it is the
+    """Algorithm 4.2 as published counts every correct model; ``sole`` counts a model if it is the
     only correct one, ``right_or_all`` counts all models if none is correct."""
     method = averaging(counted=counted, prior_of_models=prior)
     state, posterior, records = play_noted(three_states(4, 60), method)
@@ -90,13 +90,13 @@ def test_values_are_averages_over_types():
     assert_near(posterior.forecast.sum(-1), torch.ones(3))
 
 
-def test_an_opponent_of_level_1_is_recognised():
+def test_level_1_opponent_is_recognised():
     _, posterior = duel(1, 40, 800)
     mean, se = mean_and_se(posterior.beliefs["belief/level_1"])
     assert mean > 0.8 + 4 * se
     assert mean_and_se(posterior.rewards[:, -300:].mean(1))[0] > 20
 
 
-def test_several_opponents_are_too_many():
+def test_several_opponents_are_refused():
     with pytest.raises(ConfigMismatchError, match="a single opponent, but the game has 2"):
         play(game_of("blotto", 2), averaging())

@@ -1,4 +1,4 @@
-"""One-shot equilibria against enumerated deviations, and against the correct statements of the
+"""One-shot equilibria compared with enumerated deviations, and with the correct statements of the
 appendices."""
 
 import itertools
@@ -19,24 +19,24 @@ def one_shot(**changes):
     return component("inference", "one_shot", **changes)
 
 
-def solved(tax=0.0, **changes):
+def solve(tax=0.0, **changes):
     game = game_of("data_sharing", 1, memory=0, **changes)
     values = component("model", "q_table").build(game, Streams(0))
     mind = one_shot(tax=tax).sit(values, game.seat(None, values), Streams(0))
     return {name.split("/")[1]: float(score[0]) for name, score in mind.scores.items()}
 
 
-def by_deviation(r_a, r_b):
+def enumerate_equilibria(r_a, r_b):
     """P(first action) of both in every equilibrium of a 2 × 2 game, by enumeration of pairs and of
     indifference conditions."""
     results = []
     for a, b in itertools.product(range(2), repeat=2):
         if r_a[a, b] >= r_a[1 - a, b] and r_b[a, b] >= r_b[a, 1 - b]:
             results.append((1.0 - a, 1.0 - b))
-    his = r_b[0, 0] - r_b[0, 1] - r_b[1, 0] + r_b[1, 1]
-    hers = r_a[0, 0] - r_a[0, 1] - r_a[1, 0] + r_a[1, 1]
-    x = (r_b[1, 1] - r_b[1, 0]) / his
-    y = (r_a[1, 1] - r_a[0, 1]) / hers
+    slope_b = r_b[0, 0] - r_b[0, 1] - r_b[1, 0] + r_b[1, 1]
+    slope_a = r_a[0, 0] - r_a[0, 1] - r_a[1, 0] + r_a[1, 1]
+    x = (r_b[1, 1] - r_b[1, 0]) / slope_b
+    y = (r_a[1, 1] - r_a[0, 1]) / slope_a
     return [*results, (x, y)] if 0 < x < 1 and 0 < y < 1 else results
 
 
@@ -48,15 +48,15 @@ def games(n, seed=0):
         yield T, R, P, S, rng.uniform(0, 1), rng.uniform(0, 2)
 
 
-def paid(T, R, P, S, x, incentive, on):
+def tax_rewards(T, R, P, S, x, incentive, on):
     """Rewards of the row player after the tax: section 4.5.4 and 4.C (all), 4.B (defectors); those
     of the column player are the transpose."""
 
-    hers = np.array([[R + incentive, S], [T, P]])
+    rewards = np.array([[R + incentive, S], [T, P]])
     defects = np.array([[0, 0], [1, 1]])
     rate = x if on == "all" else x * defects
-    taxes = rate * hers
-    return hers - taxes + (taxes + taxes.T) / 2
+    taxes = rate * rewards
+    return rewards - taxes + (taxes + taxes.T) / 2
 
 
 @pytest.mark.parametrize("n", [300, pytest.param(10_000, marks=pytest.mark.slow)])
@@ -64,20 +64,20 @@ def paid(T, R, P, S, x, incentive, on):
 def test_no_deviation_beats_an_equilibrium(on, n):
     """Enumeration of supports and enumeration of deviations give the same pairs."""
     for game in games(n):
-        hers = paid(*game, on)
-        strategies = sorted((float(e.x[0]), float(e.y[0])) for e in equilibria(hers, hers.T))
-        exact = sorted(by_deviation(hers, hers.T))
+        rewards = tax_rewards(*game, on)
+        strategies = sorted((float(e.x[0]), float(e.y[0])) for e in equilibria(rewards, rewards.T))
+        exact = sorted(enumerate_equilibria(rewards, rewards.T))
         assert len(strategies) == len(exact)
         assert np.allclose(strategies, exact)
 
 
 @pytest.mark.parametrize("on", ["all", "defectors"])
-def test_the_rules_of_the_market_are_what_is_solved(on):
+def test_solutions_follow_market_rules(on):
     for T, R, P, S, x, incentive in games(8, seed=1):
         keys = {"T": T, "R": R, "P": P, "S": S, "incentive": incentive, "tax_on": on}
-        scores = solved(x, **keys)
-        hers = paid(T, R, P, S, x, incentive, on)
-        pairs = by_deviation(hers, hers.T)
+        scores = solve(x, **keys)
+        rewards = tax_rewards(T, R, P, S, x, incentive, on)
+        pairs = enumerate_equilibria(rewards, rewards.T)
         mixed = [p for p, _ in pairs if 0 < p < 1]
         expected = {
             "number": len(pairs),
@@ -85,7 +85,7 @@ def test_the_rules_of_the_market_are_what_is_solved(on):
             "both_last": float((0, 0) in pairs),
             "apart": ((1, 0) in pairs) + ((0, 1) in pairs),
             "mixed": len(mixed),
-            "temptation": hers[1, 0] - hers[0, 0],
+            "temptation": rewards[1, 0] - rewards[0, 0],
         }
         expected |= {"mixed_first": mixed[0]} if mixed else {}
         thresholds = {name: v for name, v in scores.items() if name.startswith("tax")}
@@ -94,14 +94,14 @@ def test_the_rules_of_the_market_are_what_is_solved(on):
 
 @pytest.mark.parametrize("on", ["all", "defectors"])
 @pytest.mark.parametrize("payoffs", [(6, 5, 1, 0), (6, 5.5, 2, 0), (6, 4, 1, 0), (5, 4, 1.5, 0)])
-def test_thresholds_of_the_appendices(on, payoffs):
+def test_thresholds_match_appendices(on, payoffs):
     T, R, P, S = payoffs
-    scores = solved(T=float(T), R=float(R), P=float(P), S=float(S), tax_on=on)
+    scores = solve(T=float(T), R=float(R), P=float(P), S=float(S), tax_on=on)
     assert scores["tax_both_first"] == pytest.approx(2 * (1 - R / T))
     assert scores["tax_both_last"] == pytest.approx(2 * (P - S) / T)
 
 
-def opposite(**changes):
+def make_opponent(**changes):
     return component("attacker", "learner", agent=one_shot(**changes))
 
 
@@ -112,16 +112,16 @@ def test_both_play_their_side_of_one_equilibrium(plays, reward):
         "regulator",
         policy="constant",
         rate=0.4,
-        regulates=opposite(tax=0.4, plays=plays),
+        regulates=make_opponent(tax=0.4, plays=plays),
     )
     game = game_of("data_sharing", 3, taxed, memory=0, R=5.5, P=2.0, episodes=5)
     _, posterior = play(game, one_shot(tax=0.4, plays=plays))
     assert posterior.rewards.tolist() == [[reward] * 5] * 3
 
 
-def test_where_they_must_differ_they_agree_who():
+def test_players_coordinate_on_asymmetric_equilibrium():
     chicken = {"payoffs": "chicken", "P": 0.0, "S": 1.0, "memory": 0, "episodes": 4}
-    game = game_of("iterated_matrix", 2, opposite(), **chicken)
+    game = game_of("iterated_matrix", 2, make_opponent(), **chicken)
     _, posterior = play(game, one_shot())
     assert (posterior.rewards + posterior.beside[0] == 7).all()  # T + S, never a crash
     assert "equilibria/tax_both_first" not in posterior.beliefs
@@ -140,8 +140,7 @@ def test_games_without_a_solution_are_refused(name, changes, tax, message):
         play(game_of(name, 2, **changes), one_shot(tax=tax))
 
 
-# ---- leaders
-def by_vertices(r_a, r_b):
+def best_leader_payoff(r_a, r_b):
     """The leader's best payoff over all vertices of the regions in which a reply is best."""
     x = mixtures(torch.tensor(r_b)[None])[0].numpy()
     x = x[~np.isnan(x).any(1)]
@@ -151,7 +150,7 @@ def by_vertices(r_a, r_b):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_leader_earns_what_no_vertex_beats_and_no_less_than_at_equilibrium(seed):
+def test_leader_payoff_is_optimal(seed):
     rng = np.random.default_rng(seed)
     r_a, r_b = rng.normal(size=(2, 3, 4))
     x, y = best_commitment(r_a, r_b)
@@ -159,11 +158,11 @@ def test_a_leader_earns_what_no_vertex_beats_and_no_less_than_at_equilibrium(see
     assert x.min() >= -1e-12
     assert (x @ r_b @ y) == pytest.approx((x @ r_b).max())  # the reply is a best response
     lead = x @ r_a @ y
-    assert lead == pytest.approx(by_vertices(r_a, r_b))
+    assert lead == pytest.approx(best_leader_payoff(r_a, r_b))
     assert lead >= max(pair.x @ r_a @ pair.y for pair in equilibria(r_a, r_b)) - 1e-9
 
 
-def test_leading_is_worth_nothing_where_the_sum_is_zero():
+def test_leading_gains_nothing_in_zero_sum_games():
     r = np.random.default_rng(1).normal(size=(3, 4))
     x, y = best_commitment(r, -r)
     assert x @ r @ y == pytest.approx(float(maximin(torch.tensor(r)).value))
@@ -172,9 +171,9 @@ def test_leading_is_worth_nothing_where_the_sum_is_zero():
 CONITZER = [[[1, 1], [3, 0]], [[0, 0], [2, 1]]]  # Nash: 1, pure commitment 2, mixed 2.5
 
 
-def test_a_leader_mixes_and_the_opponent_replies():
+def test_leader_mixes_and_opponent_best_responds():
     keys = {"bimatrix": CONITZER, "memory": 0, "episodes": 100}
-    game = game_of("iterated_matrix", 4, opposite(plays="lead"), **keys)
+    game = game_of("iterated_matrix", 4, make_opponent(plays="lead"), **keys)
     state, posterior = play(game, one_shot(plays="lead"))
     assert state.mind.strategy[0].tolist() == pytest.approx([0.5, 0.5])
     assert set(posterior.rewards.unique().tolist()) == {2.0, 3.0}  # only the second column

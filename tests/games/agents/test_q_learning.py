@@ -7,7 +7,7 @@ from support.small.small_games import assert_near, friend_or_foe, play, three_st
 from torch.testing import assert_close
 
 
-def test_update_is_equation_4_1():
+def test_update_matches_equation_4_1():
     game = three_states(replicates=4, episodes=60)
     state, posterior = play(game, component("inference", "q_learning"))
     for i in range(4):
@@ -21,7 +21,7 @@ def test_update_is_equation_4_1():
         assert int(state.standing.s[i]) == s_next
 
 
-def test_without_future_and_with_rate_one_the_table_holds_the_last_reward():
+def test_table_with_rate_one_holds_last_reward():
     game = friend_or_foe(replicates=3, episodes=40)
     state, posterior = play(game, component("inference", "q_learning", alpha=1.0, gamma=0.0))
     held = state.mind.q.values[:, 0, :, 0]
@@ -36,7 +36,7 @@ def test_replicates_are_independent_and_seeded():
     assert len(torch.unique(first, dim=0)) == 6
 
 
-def test_scores_are_the_tail_mean_and_the_total():
+def test_scores_are_tail_mean_and_total():
     game = friend_or_foe(replicates=2, episodes=50)
     _, posterior = play(game, component("inference", "q_learning"))
     scores = game.score(posterior, None)
@@ -48,7 +48,7 @@ def test_scores_are_the_tail_mean_and_the_total():
     assert set(game.draw(play(game, component("inference", "q_learning"))[1], None)) == {"rewards"}
 
 
-def test_a_game_without_an_adversary_says_what_to_add():
+def test_game_without_opponent_names_the_missing_key():
     game = friend_or_foe(replicates=2, episodes=5)
     game.attacker = None
     with pytest.raises(ValueError, match="add attacker=exponential_smoother"):

@@ -1,4 +1,4 @@
-"""WoLF policy hill-climbing against scalar code, and its policies in matching pennies."""
+"""WoLF policy hill-climbing compared with scalar code, and its policies in matching pennies."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from components.errors import ConfigMismatchError, QuestionableConfigWarning
 PENNIES = [[1.0, -1.0], [-1.0, 1.0]]
 
 
-def test_update_is_bowling_and_velosos():
+def test_update_matches_bowling_and_veloso():
     game = three_states(replicates=3, episodes=80)
     method = component("inference", "wolf_phc", delta_win=0.05, delta_lose=0.2)
     state, _ = play(game, method)
@@ -47,7 +47,7 @@ def self_play(episodes, **changes):
     return state.mind, state.standing.adversary.mind
 
 
-def test_in_matching_pennies_both_average_a_half():
+def test_matching_pennies_policies_average_a_half():
     for mind in self_play(800, delta_win=0.005, delta_lose=0.02):
         assert (mind.average[:, 0, 0] - 0.5).abs().mean() < 0.06
         torch.testing.assert_close(mind.average.sum(-1), torch.ones(30, 1).double())
@@ -55,8 +55,8 @@ def test_in_matching_pennies_both_average_a_half():
 
 
 @pytest.mark.slow
-def test_who_wins_slowly_stays_nearer_to_a_half_than_who_does_not():
-    """Policies circle with one step size (Bowling and Veloso 2002)."""
+def test_wolf_rates_reduce_oscillation():
+    """With one step size, policies circle (Bowling and Veloso 2002)."""
     away = {}
     for win in (0.002, 0.02):
         with pytest.warns(QuestionableConfigWarning) if win == 0.02 else torch.no_grad():
@@ -65,7 +65,7 @@ def test_who_wins_slowly_stays_nearer_to_a_half_than_who_does_not():
     assert away[0.002] < 0.6 * away[0.02]
 
 
-def test_steps_in_the_wrong_order_and_states_without_numbers_are_refused():
+def test_wrong_steps_and_unnumbered_states_are_refused():
     with pytest.raises(ValidationError, match=r"delta_win: 0\.5 must not exceed delta_lose, 0\.01"):
         component("inference", "wolf_phc", delta_win=0.5)
     with pytest.warns(QuestionableConfigWarning, match="plain policy hill-climbing"):

@@ -25,7 +25,7 @@ def market(replicates=4, **keys):
     return game_of("data_sharing", replicates, **({"memory": 0} | keys))
 
 
-def taxed(rate, players=2, **keys):
+def tax_rewards(rate, players=2, **keys):
     """Rewards after tax and with the incentive [2, …, 2, k] by joint action, from the
     environment."""
     environment = market(players=players, **keys).environment
@@ -41,17 +41,17 @@ def taxed(rate, players=2, **keys):
 
 def bimatrix(rate, **keys):
     """Payoffs of both players [2, 2] after tax."""
-    return np.moveaxis(taxed(rate, **keys), -1, 0)
+    return np.moveaxis(tax_rewards(rate, **keys), -1, 0)
 
 
-def solved(rate, **keys):
+def find_equilibria(rate, **keys):
     """Pure equilibria, and the number of mixed ones."""
     solutions = equilibria(*bimatrix(rate, **keys))
     pure = {("CD"[e.x.argmax()], "CD"[e.y.argmax()]) for e in solutions if e.pure}
     return pure, sum(not e.pure for e in solutions)
 
 
-def by_section_4b(x, T, R, P, S):
+def printed_equilibria(x, T, R, P, S):
     """Only defectors pay x: the printed intervals, and the one omitted in the section."""
     # thresholds for the advantage of D against a cooperator, and against a defector
     temptation = 2 * (1 - R / T)
@@ -73,24 +73,24 @@ def payoffs(rng):
 
 
 @pytest.mark.filterwarnings("error")
-def test_one_shot_equilibria_under_a_tax_on_defectors():
+def test_equilibria_match_tax_on_defectors():
     rng = np.random.default_rng(0)
     profiles = set()
     for _ in range(150):
         pays = payoffs(rng)
         x = float(rng.uniform(0, 1))
-        expected = by_section_4b(x, **pays)
-        assert solved(x, tax_on="defectors", **pays) == expected, (pays, x)
+        expected = printed_equilibria(x, **pays)
+        assert find_equilibria(x, tax_on="defectors", **pays) == expected, (pays, x)
         profiles.add(frozenset(expected[0]))
     assert profiles == {frozenset({DD}), frozenset({CC}), frozenset({CC, DD}), frozenset({CD, DC})}
     # The printed condition of a prisoner's dilemma, x < 2(P − S)/T, is wrong if temptation vanishes
     # before fear.
     pays = {"T": 6.0, "R": 5.5, "P": 3.0, "S": 1.0}
     assert 2 * (1 - 5.5 / 6) < 0.4 < 2 * (3 - 1) / 6
-    assert solved(0.4, tax_on="defectors", **pays) == ({CC, DD}, 1)
+    assert find_equilibria(0.4, tax_on="defectors", **pays) == ({CC, DD}, 1)
 
 
-def test_one_shot_equilibria_under_a_tax_on_all_with_incentives():
+def test_equilibria_match_tax_on_all_with_incentives():
     """Both cooperate in an equilibrium iff I > T − R − x(T − S)/2, whether or not the first
     condition of 4.C holds."""
     rng = np.random.default_rng(1)
@@ -99,7 +99,7 @@ def test_one_shot_equilibria_under_a_tax_on_all_with_incentives():
         pays = payoffs(rng)
         x = float(rng.uniform(0, 1))
         given = float(rng.uniform(0, 2))
-        pure, _ = solved(x, tax_on="all", incentive=given, incentive_until=1, **pays)
+        pure, _ = find_equilibria(x, tax_on="all", incentive=given, incentive_until=1, **pays)
         T, R, P, S = (pays[name] for name in "TRPS")
         assert (CC in pure) == (given > T - R - x * (T - S) / 2)
         without_the_first += CC in pure and x <= 2 * (P - S) / (T - S)
@@ -120,7 +120,7 @@ def advantage_of_cooperation(gamma, forgives):
     return q[:, C] - q[:, D]
 
 
-def test_a_citizen_turns_where_the_future_is_worth_less_than_the_temptation():
+def test_cooperation_ends_at_discount_threshold():
     """Cooperation is better by γ(1 − p)·5 − 1 in every state: the sign changes at p = 0.75 for γ =
     0.8, and at 0.792 for γ = 0.96."""
     for gamma in (0.15, 0.7, 0.8, 0.96):
@@ -130,7 +130,7 @@ def test_a_citizen_turns_where_the_future_is_worth_less_than_the_temptation():
 
 
 @pytest.mark.parametrize("forgives", [0.4, 0.85])
-def test_a_learner_finds_out_on_which_side_she_is(forgives):
+def test_learner_finds_its_side_of_threshold(forgives):
     """Values after pure exploration have the advantage from value iteration."""
     opponent = component("attacker", "tit_for_tat", forgives=forgives)
     game = game_of("data_sharing", 20, opponent, episodes=5000)
@@ -142,7 +142,7 @@ def test_a_learner_finds_out_on_which_side_she_is(forgives):
 
 
 @pytest.mark.parametrize("incentive", [0.0, 1.0])
-def test_welfare_is_made_of_cooperation_alone(incentive):
+def test_welfare_depends_only_on_cooperation(incentive):
     """SU = 1 + 2(c + d) for all taxes and incentives, with c and d the shares of rounds in which
     each player cooperates."""
     game = market(20, episodes=60, incentive=incentive, incentive_until=40)
@@ -165,9 +165,9 @@ PAIR = np.array([[5.0, 0.0], [6.0, 1.0]])
 
 @pytest.mark.parametrize("players", [2, 3, 4])
 @pytest.mark.parametrize("payers", ["all", "defectors"])
-def test_k_players_meet_in_pairs_and_share_the_tax_by_one_kth(players, payers):
+def test_k_players_meet_in_pairs_and_share_tax(players, payers):
     """r_i the mean of i's pairs, r̃_i = r_i − τ_i r_i + k⁻¹ Σ_j τ_j r_j."""
-    net = taxed(0.3, players, tax_on=payers)
+    net = tax_rewards(0.3, players, tax_on=payers)
     for actions in product((C, D), repeat=players):
         own_actions = np.array(actions)
         met = PAIR[own_actions[:, None], own_actions]
@@ -180,12 +180,12 @@ def test_k_players_meet_in_pairs_and_share_the_tax_by_one_kth(players, payers):
 @pytest.mark.parametrize(
     ("players", "payers"), [(2, "all"), (2, "defectors"), (3, "all"), (4, "all"), (5, "all")]
 )
-def test_cooperation_of_k_pays_from_a_tax_of_k_over_k_plus_four(players, payers):
+def test_cooperation_of_k_players_pays_above_threshold(players, payers):
     """For all actions of the others, by enumeration, with T 6, R 5, P 1, S 0; above ½, the maximum
     of a Gaussian regulator, for k ≥ 5."""
     threshold = players / (players + 4)
     for rate in (threshold - 0.2, threshold, threshold + 0.01):
-        net = taxed(rate, players, tax_on=payers)
+        net = tax_rewards(rate, players, tax_on=payers)
         gain = (1 + 4 / players) * (rate - threshold)
         assert net[C, ..., 0] - net[D, ..., 0] == pytest.approx(gain)
         assert net[..., C, -1] - net[..., D, -1] == pytest.approx(gain)

@@ -1,4 +1,4 @@
-"""The spatial friend-or-foe game against its rules in plain Python, and level-k tables against
+"""The spatial friend-or-foe game compared with its rules in plain Python, and level-k tables with
 value iteration."""
 
 from dataclasses import replace
@@ -49,8 +49,8 @@ def walk(environment, steps=3000, replicates=4):
         r_a, r_b, s, done, *_ = environment.step(s, a, b, g)
         for i, room in enumerate(rooms):
             word = ("up", "right", "down", "left")[a[i]]
-            mine, his, target = room.move(word, ("left", "right")[b[i, 0]])
-            assert (float(r_a[i]), float(r_b[i, 0])) == (mine, his)
+            reward, opponent_reward, target = room.move(word, ("left", "right")[b[i, 0]])
+            assert (float(r_a[i]), float(r_b[i, 0])) == (reward, opponent_reward)
             assert int(s[i]) == 3 * room.row + room.column
             assert shown[i].tolist() == [float(target == side) for side in ("left", "right")]
             assert bool(observation[i]) == bool(done[i]) == (target is not None)
@@ -65,7 +65,7 @@ def grid(episodes=5, replicates=4, seed=0, **keys):
     return problem
 
 
-def test_the_environment_is_its_rules():
+def test_environment_follows_its_rules():
     walk(grid().environment)
 
 
@@ -83,14 +83,14 @@ def show_the_other_target(rules):
 
 
 @pytest.mark.parametrize("broken", [move_through_the_wall, pay_one_more, show_the_other_target])
-def test_a_broken_environment_is_caught(broken):
+def test_broken_environment_is_detected(broken):
     environment = grid().environment
     broken(environment)
     with pytest.raises(AssertionError):
         walk(environment)
 
 
-def test_an_episode_ends_at_the_first_target_or_after_fifty_moves():
+def test_episode_ends_at_target_or_after_fifty_moves():
     """Up three times and left: 50 − 4 at the good reward; only moves into a wall: −50."""
     for moves, reward, count in (("uuul", 46.0, 4), ("uuur", -54.0, 4), ("d" * 60, -50.0, 50)):
         game = grid(episodes=1, replicates=3)
@@ -109,7 +109,7 @@ def test_an_episode_ends_at_the_first_target_or_after_fifty_moves():
         assert standing.s.tolist() == [10, 10, 10]  # back at the start
 
 
-def test_replicates_that_have_arrived_are_left_alone():
+def test_finished_replicates_are_unchanged():
     """Replicate 0 walks directly to a target, and replicate 1 does not: afterwards replicate 0
     learns and earns nothing, and its opponent observes nothing."""
     game = grid(episodes=1, replicates=2)
@@ -153,7 +153,7 @@ def values(environment, p, gamma, through_ends=False):
     return q
 
 
-def explored(inference, p, episodes=150, horizon=50, **keys):
+def explore(inference, p, episodes=150, horizon=50, **keys):
     """Table with initial value 10 of a random walk from the middle of the room, against an opponent
     that hides the reward on the left with probability p; with α = 1 every visit is an exact
     backup."""
@@ -166,11 +166,11 @@ def explored(inference, p, episodes=150, horizon=50, **keys):
 
 
 @pytest.mark.parametrize(("episodes", "horizon"), [(150, 50), (500, 10)])
-def test_level_k_is_value_iteration_against_a_fixed_known_policy(episodes, horizon):
+def test_level_k_matches_value_iteration(episodes, horizon):
     """The opponent hides at random, as the agent assumes (ε = 1 in its model). The number of moves
     does not matter, because the horizon is not terminal; targets are terminal, and their table
     entries are unused."""
-    game, state, posterior = explored("level_k", 0.5, episodes, horizon, epsilon_opponent=1.0)
+    game, state, posterior = explore("level_k", 0.5, episodes, horizon, epsilon_opponent=1.0)
     walked = ~game.environment.ends
     exact = values(game.environment, 0.5, 0.5)
     torch.testing.assert_close(state.mind.q[-1].values[0, walked], exact[walked], atol=1e-4, rtol=0)
@@ -178,17 +178,17 @@ def test_level_k_is_value_iteration_against_a_fixed_known_policy(episodes, horiz
     assert torch.equal(posterior.forecast, torch.full((1, 2), 0.5, dtype=F64))
 
 
-def test_bootstrapping_through_the_end_is_caught(monkeypatch):
+def test_bootstrapping_through_the_end_is_detected(monkeypatch):
     monkeypatch.setattr(DecisionMaker, "ahead", lambda self, seen, value: self.gamma * value)
-    game, state, _ = explored("level_k", 0.5, 40, epsilon_opponent=1.0)
+    game, state, _ = explore("level_k", 0.5, 40, epsilon_opponent=1.0)
     walked = ~game.environment.ends
     assert (
         state.mind.q[-1].values[0, walked] - values(game.environment, 0.5, 0.5)[walked]
     ).abs().max() > 1
 
 
-def test_fictitious_play_learns_where_he_hides():
-    game, state, posterior = explored("fpq_learning", 0.9, forget=1.0)
+def test_fictitious_play_learns_hiding_place():
+    game, state, posterior = explore("fpq_learning", 0.9, forget=1.0)
     psi = torch.stack([posterior.values_at(torch.tensor([s])) for s in range(12)], 1)  # [R, S, A]
     # from the neighbour of the left target to it
     assert psi[0, [1, 3]].argmax(-1).tolist() == [3, 0]
@@ -198,8 +198,8 @@ def test_fictitious_play_learns_where_he_hides():
 
 
 @pytest.mark.slow
-def test_level_2_exploits_the_smoother_and_the_unaware_learner_is_exploited():
-    """Gallego Fig 4.7 (a): positive rewards against negative ones."""
+def test_level_2_exploits_smoother_and_naive_learner_does_not():
+    """Gallego Fig 4.7 (a): positive rewards compared with negative ones."""
     decay = {"start": 0.99, "factor": 0.9, "every": 10}
     means = {}
     for name, keys in (("level_k", {"epsilon_opponent": decay}), ("q_learning", {})):
@@ -209,14 +209,14 @@ def test_level_2_exploits_the_smoother_and_the_unaware_learner_is_exploited():
     assert means["level_k"] > 20 > 0 > means["q_learning"]
 
 
-def test_figures_show_rewards_and_what_she_would_do():
+def test_figures_show_rewards_and_policy():
     game = grid(episodes=3, replicates=2)
     _, posterior = play(game, component("inference", "q_learning"))
     assert set(game.draw(posterior, None)) == {"rewards", "grid_policy"}
     assert game.describe()["moves in an episode"] == "at most 50"
 
 
-def test_the_tables_are_made_in_the_precision_asked_for():
+def test_tables_have_requested_precision():
     rules = load("friend_or_foe_grid", dtype=torch.float32)[0].environment
     dtypes = {table.dtype for table in (rules.reward_a, rules.reward_b, rules.touches)}
     assert dtypes == {torch.float32}

@@ -40,8 +40,8 @@ class Follower(Opponent[Tensor]):
 
 
 @pytest.mark.parametrize(("name", "keys"), METHODS)
-def test_a_learning_opponent_of_the_user_resumes(name, keys):
-    def opened():
+def test_learning_user_opponent_resumes(name, keys):
+    def open_game():
         game = friend_or_foe(4, 30)
         game.attacker = Follower()
         inference = component("inference", name, **keys)
@@ -49,13 +49,13 @@ def test_a_learning_opponent_of_the_user_resumes(name, keys):
         model = component("model", "q_table").build(game, rng)
         return inference, game, rng, inference.init(model, game, rng)
 
-    whole, repeat = play_and_resume(opened, 15)
+    whole, repeat = play_and_resume(open_game, 15)
     assert whole.standing.adversary.sum() == 4 * (2 + 30)
     assert have_equal_states(whole, repeat)
 
 
-def test_exploration_decays_by_the_episode():
-    """With ε = 1 in the first episodes and none after, all choices are random and then greedy."""
+def test_exploration_decays_by_episode():
+    """With ε = 1 in the first episodes and 0 afterwards, all choices are random and then greedy."""
     decay = {"start": 1.0, "factor": 1e-9, "every": 20}
     game = friend_or_foe(2000, 40)
     game.attacker = Stationary(p=[1.0, 0.0])
@@ -66,7 +66,7 @@ def test_exploration_decays_by_the_episode():
     assert (sure == 50).all()
 
 
-def test_the_agent_draws_one_uniform_a_move_from_the_noise():
+def test_agent_draws_one_uniform_per_move():
     """Independent of the opponents' draws; literal games in tests rely on it."""
     game = three_states(2, 6)
     rng = Streams(0)

@@ -37,7 +37,7 @@ def moves(world, g):
 
 
 @pytest.mark.parametrize(("players", "agent"), [(2, None), (3, None), (3, "p1")])
-def test_it_plays_as_the_environment_does(players, agent):
+def test_game_plays_like_environment(players, agent):
     from parallel_envs import Weather
 
     world = game(kwargs={"players": players, "stops": "ends"}, agent=agent, horizon=9).environment
@@ -70,7 +70,7 @@ def test_it_plays_as_the_environment_does(players, agent):
     assert torch.equal(world.observe(s, a).targets.argmax(1), a)
 
 
-def test_a_truncation_is_no_end_at_the_horizon_or_before_it():
+def test_truncation_is_not_terminal():
     for horizon in (5, 6):
         world = game(horizon=horizon).environment
         g = generator(0)
@@ -96,29 +96,27 @@ def test_discrete_observations_are_one_hot():
     ]
 
 
-# Resumed games
-# ---------------------------------------------------------------------------------------------------------
-def begun(job):
+def begin(job):
     rng = Streams(job.settings.seed)
     problem = load_problem(job, rng, 3)
     return problem, rng, job.inference.init(job.model.build(problem, rng), problem, rng)
 
 
 @pytest.mark.parametrize("killed", [1, 5])
-def test_a_killed_run_resumes_bit_by_bit(make_job, killed):
+def test_resumed_run_is_bit_identical(make_job, killed):
     job = make_job(*RUN, *SMALL, "dataset.kwargs={stops: ends}", "dataset.horizon=4")
 
-    def opened():
-        return job.inference, *begun(job)
+    def open_game():
+        return job.inference, *begin(job)
 
-    whole, repeat = play_and_resume(opened, killed)
+    whole, repeat = play_and_resume(open_game, killed)
     assert have_equal_states(whole, repeat)
     rewards = whole.standing.rewards_so_far
     assert rewards.shape == (3, 8)
     assert len(rewards.unique()) > 5
 
 
-def test_the_middle_of_an_episode_is_not_gone_back_to_and_a_changed_world_is_noticed():
+def test_changed_environment_is_detected_on_resume():
     world = game().environment
     g = generator(0)
     s = world.reset(4, g)
@@ -146,7 +144,7 @@ def test_the_middle_of_an_episode_is_not_gone_back_to_and_a_changed_world_is_not
         "leaves without a word",
     ],
 )
-def test_what_is_unusual_and_clear_is_played(odd):
+def test_unusual_valid_environments_are_played(odd):
     world = game(
         env="parallel_envs:Odd", kwargs={"odd": odd, "players": [1, 0]}, agent=1
     ).environment
@@ -168,7 +166,7 @@ def test_players_may_be_numbers(make_job):
         "dataset.kwargs={odd: none, players: [0, 1, 2]}",
         *SMALL[1:],
     ]
-    problem, rng, state = begun(job := make_job(*RUN, *numbers, "dataset.agent=2"))
+    problem, rng, state = begin(job := make_job(*RUN, *numbers, "dataset.agent=2"))
     assert job.dataset.agent == 2
     assert (
         play_episodes(job.inference, problem, rng, state, 0, 2).standing.rewards_so_far.tolist()
@@ -178,22 +176,22 @@ def test_players_may_be_numbers(make_job):
         ConfigMismatchError,
         match=r"dataset.agent=3: not a player of parallel_envs:Odd, which has 0, 1, 2",
     ):
-        begun(make_job(*RUN, *numbers, "dataset.agent=3"))
+        begin(make_job(*RUN, *numbers, "dataset.agent=3"))
 
 
 @pytest.mark.parametrize(("players", "seats"), [(4, 3), (2, 1)])
-def test_more_or_fewer_players_than_attacker_has(make_job, players, seats):
+def test_number_of_players_must_match_attacker(make_job, players, seats):
     two = ["attacker=together", "attacker.members=[exponential_smoother,exponential_smoother]"]
     job = make_job(*RUN[:2], *two, RUN[3], *SMALL, f"dataset.kwargs={{players: {players}}}")
     with pytest.raises(
         ConfigMismatchError,
         match=f"attacker=together: 2 players for the {seats} seats of pettingzoo",
     ):
-        begun(job)
+        begin(job)
 
 
-def test_one_opponent_takes_every_seat(make_job):
-    problem, rng, state = begun(job := make_job(*RUN, *SMALL, "dataset.kwargs={players: 4}"))
+def test_single_opponent_takes_every_seat(make_job):
+    problem, rng, state = begin(job := make_job(*RUN, *SMALL, "dataset.kwargs={players: 4}"))
     # three and the welfare
     assert play_episodes(
         job.inference, problem, rng, state, 0, 2
@@ -204,7 +202,7 @@ def test_one_opponent_takes_every_seat(make_job):
     )
 
 
-def test_a_large_seed_is_kept_exactly():
+def test_large_seed_is_exact():
     s = game().environment.reset(400, generator(0))
     assert s[:, 0].max() > 2**30
     assert np.array_equal(s[:, 0].numpy(), s[:, 0].long().double().numpy())

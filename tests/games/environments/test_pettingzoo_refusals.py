@@ -74,7 +74,7 @@ RUN = [
         ),
     ],
 )
-def test_a_bad_environment_is_one_line(keys, message):
+def test_invalid_environment_raises_one_line(keys, message):
     with pytest.raises(ConfigMismatchError, match=message) as caught:
         load("pettingzoo", replicates=4, **({"env": WEATHER} | keys))
     assert len(str(caught.value).splitlines()) == 1
@@ -101,7 +101,7 @@ IN_ONE_LINE = {
 
 
 @pytest.mark.parametrize("odd", IN_ONE_LINE)
-def test_a_bad_return_value_names_the_users_code(odd):
+def test_invalid_return_value_names_user_code(odd):
     with pytest.raises(ConfigMismatchError, match=IN_ONE_LINE[odd]) as caught:
         load("pettingzoo", replicates=4, env="parallel_envs:Odd", kwargs={"odd": odd})
     assert str(caught.value).startswith("dataset.env=parallel_envs:Odd: ")
@@ -109,7 +109,7 @@ def test_a_bad_return_value_names_the_users_code(odd):
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_without_the_package(monkeypatch):
+def test_missing_package_is_refused(monkeypatch):
     monkeypatch.setattr("components.games.environments.pettingzoo.find_spec", lambda name: None)
     with pytest.raises(
         ConfigMismatchError, match="PettingZoo is not installed; pip install pettingzoo gymnasium"
@@ -118,12 +118,12 @@ def test_without_the_package(monkeypatch):
 
 
 @pytest.mark.parametrize("env", ["a b:c", "a:", ":b", "os:path.join", "a/b.py", ""])
-def test_no_path(env):
+def test_invalid_import_path_is_refused(env):
     with pytest.raises(ValueError, match="not an import path such as my_game:MyGame"):
         component("dataset", "pettingzoo", env=env)
 
 
-def test_code_runs_when_its_module_is_named(tmp_path, monkeypatch):
+def test_code_runs_only_if_its_module_is_named(tmp_path, monkeypatch):
     (tmp_path / "taken_in.py").write_text("raise SystemExit('run')")
     monkeypatch.syspath_prepend(str(tmp_path))
     for env in ("taken_in", "os:system", "runner.commands.app:main"):

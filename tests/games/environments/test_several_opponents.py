@@ -48,7 +48,7 @@ class Several(Opponent[Tensor]):
 PAIR = Several(players=[[0.5, 0.2, 0.3], [0.3, 0.7]])
 
 
-def test_fictitious_play_against_two_multiplies_their_forecasts():
+def test_fictitious_play_multiplies_forecasts():
     """Sections 4.3.1 and 4.3.5, literally."""
     game = against_two(3, 40, PAIR)
     state, posterior = play(game, component("inference", "fpq_learning", forget=0.9))
@@ -85,7 +85,7 @@ def test_fictitious_play_against_two_multiplies_their_forecasts():
 
 
 @pytest.mark.parametrize("level", [2, 3])
-def test_each_of_two_opponents_is_modelled_by_himself(level):
+def test_each_opponent_is_modelled_separately(level):
     game = against_two(2, 30, PAIR)
     state, posterior = play(game, component("inference", "level_k", level=level))
     shapes = [tuple(q.values.shape[2:]) for q in state.mind.q]
@@ -97,7 +97,7 @@ def test_each_of_two_opponents_is_modelled_by_himself(level):
 
 
 @pytest.mark.parametrize(("name", "keys"), METHODS)
-def test_an_opponent_of_one_action_changes_nothing(name, keys):
+def test_opponent_with_one_action_changes_nothing(name, keys):
     alone = friend_or_foe(3, 40)
     table = alone.environment
     beside = friend_or_foe(3, 40)

@@ -84,7 +84,7 @@ def line(replicates=30, episodes=5):
 
 
 @pytest.mark.parametrize(("name", "keys"), METHODS)
-def test_states_without_numbers_and_an_approximator_of_ones_own(name, keys):
+def test_unnumbered_states_work_with_own_approximator(name, keys):
     game = line(episodes=60)
     assert isinstance(game.environment, Environment)
     assert not isinstance(game.environment, NumberedStates)
@@ -101,7 +101,7 @@ def test_states_without_numbers_and_an_approximator_of_ones_own(name, keys):
     assert game.describe()["states"] == "not numbered"
 
 
-def test_a_table_needs_states_with_numbers():
+def test_table_requires_numbered_states():
     with pytest.raises(
         ConfigMismatchError, match="model=q_table: a table requires numbered states"
     ):

@@ -20,7 +20,7 @@ from components.games.environments.table_environment import TableEnvironment
 from runner.execution.rng import Streams
 
 
-def test_of_foes_alone_it_is_minimax_q():
+def test_foes_only_give_minimax_q():
     results = []
     for method in (
         component("inference", "minimax_q"),
@@ -33,7 +33,7 @@ def test_of_foes_alone_it_is_minimax_q():
     assert all(torch.equal(first, other) for first, other in zip(*results, strict=True))
 
 
-def test_of_friends_alone_it_is_q_learning_over_joint_actions():
+def test_friends_only_give_joint_q_learning():
     game = three_states(replicates=3, episodes=60)
     state, _ = play(game, component("inference", "friend_or_foe_q", opponents="friend"))
     for i in range(3):
@@ -64,7 +64,7 @@ def two_opponents(reward, episodes=1, replicates=2):
 
 
 @pytest.mark.parametrize("sides", [["friend", "foe"], ["foe", "friend"]])
-def test_a_friend_and_a_foe(sides):
+def test_friend_and_foe_value_matches_programme(sides):
     """V = max over mixtures of (a, f) of the least over o; the agent plays its marginal of the
     mixture."""
     reward = draw_normal(2, 2, 3, seed=5)
@@ -81,9 +81,9 @@ def test_a_friend_and_a_foe(sides):
     np.testing.assert_allclose(method.mixture(state.mind, state.standing.s)[1], share, atol=1e-3)
 
 
-def test_a_friend_is_helped_where_a_foe_is_feared():
-    """Both get 10 if they meet, and the agent gets 1 for certain otherwise: friends meet, foes do
-    not."""
+def test_friends_cooperate_and_foes_do_not():
+    """Both players get 10 if they meet, and the agent gets 1 for certain otherwise: friends meet,
+    foes do not."""
     pays = torch.tensor([[[10.0, 0.0], [1.0, 1.0]]]).double()
     for side, policy in (("friend", [1.0, 0.0]), ("foe", [0.0, 1.0])):
         method = component("inference", "friend_or_foe_q", opponents=side)
@@ -97,7 +97,7 @@ def test_a_friend_is_helped_where_a_foe_is_feared():
         assert method.mixture(mind, torch.zeros(1, dtype=torch.long))[0].tolist() == policy
 
 
-def test_each_must_be_declared():
+def test_every_opponent_must_be_declared():
     with pytest.raises(
         ConfigMismatchError, match=r"inference\.opponents: 1 declared, but the game has 2"
     ):

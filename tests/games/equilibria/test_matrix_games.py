@@ -1,4 +1,4 @@
-"""Values against linear programmes and known games; equilibria of 10⁴ random games, without
+"""Values compared with linear programmes and known games; equilibria of 10⁴ random games, without
 profitable deviations."""
 
 import numpy as np
@@ -16,7 +16,7 @@ ROCK = [[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]]
 @pytest.mark.parametrize(
     ("shape", "games"), [((2, 2), 400), ((3, 3), 200), ((4, 3), 100), ((6, 9), 40), ((2, 7), 50)]
 )
-def test_it_is_the_linear_programme(shape, games):
+def test_values_match_linear_programme(shape, games):
     """With many ties, for all games in parallel and separately; the other player has a strategy
     with the same bound (von Neumann)."""
     payoff = torch.randint(-3, 4, (games, *shape), generator=generator(0)).double()
@@ -32,7 +32,7 @@ def test_it_is_the_linear_programme(shape, games):
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 4), (4, 3)])
-def test_a_mixture_that_makes_the_opponent_indifferent_holds_the_value(shape):
+def test_indifferent_mixture_has_the_value(shape):
     """Shapley and Snow (1950): a square submatrix has the value of the game."""
     payoff = draw_normal(100, *shape, seed=2)
     x = mixtures(payoff)
@@ -41,7 +41,7 @@ def test_a_mixture_that_makes_the_opponent_indifferent_holds_the_value(shape):
     assert_near((x @ payoff).amin(-1).amax(-1), maximin(payoff).value)
 
 
-def test_pure_actions_that_are_as_safe_share():
+def test_equally_safe_pure_actions_are_mixed():
     payoff = torch.tensor(
         [[[0.0, 0.0], [0.0, 0.0]], [[1.0, 1.0], [1.0, 2.0]], [[0.0, 3.0], [1.0, 2.0]]]
     ).double()
@@ -53,7 +53,7 @@ def test_pure_actions_that_are_as_safe_share():
     )
 
 
-def test_known_games():
+def test_known_games_have_known_values():
     value, x = maximin(torch.tensor(ROCK).double())
     assert float(value) == pytest.approx(0, abs=1e-9)
     assert x.tolist() == pytest.approx([1 / 3] * 3)
@@ -77,12 +77,12 @@ def test_known_games():
 
 @pytest.mark.parametrize(("shape", "games"), [((2, 2), 10_000), ((3, 3), 300), ((2, 4), 300)])
 def test_random_games_have_an_odd_number_of_equilibria(shape, games):
-    """All pure equilibria are found."""
+    """Every pure equilibrium is found."""
     rng = np.random.default_rng(0)
     for _ in range(games):
         r_a, r_b = rng.normal(size=(2, *shape))
         solutions = equilibria(r_a, r_b)
-        assert len(solutions) % 2 == 1  # Wilson (1971), of games that are not degenerate
+        assert len(solutions) % 2 == 1  # Wilson (1971), for non-degenerate games
         assert max(gain(r_a, r_b, x, y) for x, y in solutions) < 1e-9
         pure = {(int(x.argmax()), int(y.argmax())) for x, y in solutions if x.max() == 1}
         best = (r_a == r_a.max(0)) & (r_b == r_b.max(1, keepdims=True))
@@ -101,7 +101,7 @@ def check_equilibria(found, r_a, r_b):
 
 @pytest.mark.parametrize("selection", PAYS)
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 4)])
-def test_the_chosen_equilibrium_is_the_one_asked_for(shape, selection):
+def test_selected_equilibrium_follows_the_rule(shape, selection):
     r_a, r_b = draw_normal(2, 100, *shape, seed=4)
     solution = equilibrium(r_a, r_b, selection)
     check_equilibria(solution, r_a, r_b)
@@ -115,7 +115,7 @@ def test_the_chosen_equilibrium_is_the_one_asked_for(shape, selection):
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 3)])
-def test_degenerate_games_have_an_equilibrium_too(shape):
+def test_degenerate_games_have_an_equilibrium(shape):
     """Payoffs −1, 0 and 1 with many ties, and games with a constant payoff of one or both
     players."""
     r_a, r_b = torch.randint(-1, 2, (2, 600, *shape), generator=generator(5)).double()
@@ -124,7 +124,7 @@ def test_degenerate_games_have_an_equilibrium_too(shape):
     check_equilibria(equilibrium(r_a, r_b, "welfare"), r_a, r_b)
 
 
-def test_supports_of_unequal_size():
+def test_equilibria_may_have_unequal_supports():
     """The column player's first action is a best response only to mixtures with x_1 in 1/3 … 2/3,
     among which the row player is indifferent."""
     r_a = torch.tensor([[[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]]).double()
@@ -135,7 +135,7 @@ def test_supports_of_unequal_size():
     assert y.tolist() == [[1, 0, 0]]
 
 
-def test_worst_case_by_hand():
+def test_worst_case_matches_hand_computation():
     """Two states: 0 is matching pennies and leads to 1, which pays 3 for all actions and is
     terminal."""
     reward = torch.tensor([[[1.0, -1.0], [-1.0, 1.0]], [[3.0, 3.0], [3.0, 3.0]]]).double()

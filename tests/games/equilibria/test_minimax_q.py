@@ -25,7 +25,7 @@ ROCK = [[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]]
 RANDOM = draw_normal(3, 3, seed=8).tolist()
 
 
-def test_update_is_littmans():
+def test_update_matches_littman():
     game = three_states(replicates=2, episodes=30)
     state, _ = play(game, component("inference", "minimax_q"))
     for i in range(2):
@@ -40,7 +40,7 @@ def test_update_is_littmans():
 
 
 @pytest.mark.parametrize("payoff", [PENNIES, ROCK, RANDOM], ids=["pennies", "rock", "random"])
-def test_it_finds_the_value_and_the_safest_mixture(payoff):
+def test_minimax_q_finds_value_and_safest_mixture(payoff):
     """Q(a, b) = r(a, b) + γ V and V = v/(1 − γ), for all players."""
     method = component("inference", "minimax_q", alpha=1.0, gamma=0.5, epsilon=1.0)
     state, posterior = play(matrix_game(payoff, replicates=2, episodes=300), method)
@@ -56,9 +56,8 @@ def test_it_finds_the_value_and_the_safest_mixture(payoff):
         assert posterior.values[r].max() == pytest.approx(value / 0.5, abs=1e-3)
 
 
-def test_the_worst_that_can_happen_to_her_is_near_the_value():
-    """Against a learning opponent; exploitability is compared with Q-learning, which has a pure
-    policy."""
+def test_exploitability_is_near_the_value():
+    """The opponent learns; exploitability is compared with Q-learning, which has a pure policy."""
     lost = {}
     for name in ("minimax_q", "q_learning"):
         game = matrix_game(ROCK, replicates=20, episodes=400, opponent="q_learning")
@@ -77,7 +76,7 @@ def shapley(game, gamma):
     return v
 
 
-def test_values_of_a_markov_game_are_shapleys():
+def test_markov_game_values_match_shapley():
     g = generator(1)
     reward = normal(g, 2, 2, 2)
     tables = TableEnvironment(
@@ -96,7 +95,7 @@ def test_values_of_a_markov_game_are_shapleys():
         assert values.tolist() == pytest.approx([exact[s]] * 2, abs=1e-5)
 
 
-def test_two_attackers_are_taken_for_one():
+def test_two_opponents_act_as_one():
     method = component("inference", "minimax_q")
     state, _ = play(game_of("blotto", 2, episodes=30), method)
     assert state.mind.q.values.shape == (2, 1, 6, 9)
@@ -105,7 +104,7 @@ def test_two_attackers_are_taken_for_one():
         assert float(method._solution(state.mind, state.standing.s)[r, 0]) == pytest.approx(value)
 
 
-def test_only_what_has_changed_is_solved():
+def test_only_changed_games_are_solved():
     calls = []
 
     def solve(games):

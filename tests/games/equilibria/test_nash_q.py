@@ -20,7 +20,7 @@ DILEMMA = ([[5.0, 0.0], [6.0, 1.0]], [[5.0, 6.0], [0.0, 1.0]])
 HUNT = ([[5.0, 0.0], [4.0, 1.0]], [[5.0, 4.0], [0.0, 1.0]])
 
 
-def test_update_is_hu_and_wellmans():
+def test_update_matches_hu_and_wellman():
     """Random initial values avoid degenerate games."""
     game = three_states(replicates=2, episodes=40)
     method = component("inference", "nash_q", selection="best")
@@ -67,25 +67,25 @@ def test_update_is_hu_and_wellmans():
         (HUNT, "best", 0),
     ],
 )
-def test_in_self_play_both_reach_an_equilibrium(payoffs, selection, ends):
+def test_self_play_reaches_an_equilibrium(payoffs, selection, ends):
     method = component(
         "inference", "nash_q", selection=selection, alpha=1.0, gamma=0.5, epsilon=0.5
     )
     learner = component("attacker", "learner", agent=method)
     game = matrix_game(*payoffs, replicates=5, episodes=150, opponent=learner)
     state, _ = play(game, method)
-    his = state.standing.adversary.mind
+    opponent_mind = state.standing.adversary.mind
     # both players have the same values
-    assert_close(state.mind.hers.values, his.his.values)
-    assert_close(state.mind.his.values, his.hers.values)
-    for mind in (state.mind, his):
+    assert_close(state.mind.hers.values, opponent_mind.his.values)
+    assert_close(state.mind.his.values, opponent_mind.hers.values)
+    for mind in (state.mind, opponent_mind):
         assert method.mixture(mind, state.standing.s).tolist() == [[1.0 - ends, float(ends)]] * 5
-    hers = double(payoffs[0])
-    exact = hers + 0.5 * hers[ends, ends] / 0.5
+    rewards = double(payoffs[0])
+    exact = rewards + 0.5 * rewards[ends, ends] / 0.5
     assert_close(state.mind.hers.values[0, 0], exact, atol=1e-2, rtol=0)
 
 
-def test_of_zero_sum_games_it_finds_the_value():
+def test_zero_sum_games_reach_their_value():
     payoff = [[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-2.0, 1.0, 0.0]]
     method = component("inference", "nash_q", alpha=1.0, gamma=0.5, epsilon=1.0)
     state, _ = play(matrix_game(payoff, replicates=2, episodes=300), method)

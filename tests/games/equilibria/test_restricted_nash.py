@@ -21,12 +21,12 @@ def agent(trust, forecaster="fpq_learning", keys=None, **others):
     return component("inference", "restricted_nash", trust=trust, forecaster=forecasts, **others)
 
 
-def restricted(table, forecast, p):
+def restrict_game(table, forecast, p):
     """G(a, b) = p Σ_b′ y(b′) Q(a, b′) + (1 − p) Q(a, b)."""
     return p * (table @ forecast)[:, None] + (1 - p) * table
 
 
-def test_update_is_the_restricted_game():
+def test_update_solves_restricted_game():
     game = three_states(replicates=2, episodes=8)
     state, _ = play(game, agent(0.6))
     forget = component("inference", "fpq_learning").forget
@@ -35,7 +35,7 @@ def test_update_is_the_restricted_game():
         counts = np.ones((3, 3))  # of the forecaster, in each state
 
         def solve(s, q=q, counts=counts):
-            return safest_policy(restricted(q[s], counts[s] / counts[s].sum(), 0.6))
+            return safest_policy(restrict_game(q[s], counts[s] / counts[s].sum(), 0.6))
 
         def policy(s, solve=solve):
             return 0.9 * solve(s)[1] + 0.1 / 2
@@ -48,7 +48,7 @@ def test_update_is_the_restricted_game():
 
 
 @pytest.mark.parametrize("forecaster", ["fpq_learning", "level_k"])
-def test_full_trust_is_the_forecasters_own_response(forecaster):
+def test_full_trust_is_response_of_forecaster(forecaster):
     mine, posterior = play(three_states(3, 40), agent(1.0, forecaster))
     theirs, exact = play(three_states(3, 40), component("inference", forecaster))
     q = theirs.mind.q[-1] if forecaster == "level_k" else theirs.mind.q
@@ -65,7 +65,7 @@ def test_no_trust_is_minimax_q():
     assert_close(mine.mind.q.values, theirs.mind.q.values)
 
 
-def best_within(r, y, least):
+def largest_value(r, y, least):
     """max_x xᵀ r y over distributions x with min_b (xᵀ r)(b) ≥ least."""
     solution = linprog(
         -(r @ y),
@@ -78,8 +78,9 @@ def best_within(r, y, least):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_it_earns_the_most_that_its_exploitability_allows(seed):
-    """Along p by linear programmes and by enumeration of the vertices of {(x, v): xᵀ r ≥ v}."""
+def test_reward_is_maximal_for_its_exploitability(seed):
+    """The frontier over p is computed by linear programmes and by enumeration of the vertices of
+    {(x, v): xᵀ r ≥ v}."""
     rng = np.random.default_rng(seed)
     r = rng.normal(size=(4, 3))
     y = rng.dirichlet(np.ones(3))
@@ -87,11 +88,11 @@ def test_it_earns_the_most_that_its_exploitability_allows(seed):
     vertices = vertices[~np.isnan(vertices).any(1)]
     points = []
     for p in TRUSTS:
-        solved = maximin(torch.tensor(restricted(r, y, p)))
+        solved = maximin(torch.tensor(restrict_game(r, y, p)))
         x = solved.strategy.numpy()
         earned = x @ r @ y
         least = (x @ r).min()
-        assert earned == pytest.approx(best_within(r, y, least), abs=1e-6)
+        assert earned == pytest.approx(largest_value(r, y, least), abs=1e-6)
         each = p * (vertices @ r @ y) + (1 - p) * (vertices @ r).min(1)
         assert float(solved.value) == pytest.approx(each.max(), abs=1e-9)
         points.append((earned, programme(r)[0] - least))
@@ -102,7 +103,7 @@ def test_it_earns_the_most_that_its_exploitability_allows(seed):
     assert earned[-1] == pytest.approx((r @ y).max())
 
 
-def test_it_reaches_the_frontier_of_a_game_that_it_learns():
+def test_learnt_game_reaches_the_frontier():
     """Asymmetric rock, paper, scissors against a fixed opponent that the agent learns to
     forecast."""
     r = [[0.0, -1.0, 2.0], [1.0, 0.0, -1.0], [-2.0, 1.0, 0.0]]
@@ -118,10 +119,10 @@ def test_it_reaches_the_frontier_of_a_game_that_it_learns():
         payoffs = np.array(r)
         least = float((pi[i].numpy() @ payoffs).min())
         earned = pi[i].numpy() @ payoffs @ forecast
-        assert earned == pytest.approx(best_within(payoffs, forecast, least), abs=1e-6)
+        assert earned == pytest.approx(largest_value(payoffs, forecast, least), abs=1e-6)
 
 
-def test_one_that_forecasts_nothing_is_refused():
+def test_method_without_forecast_is_refused():
     with pytest.raises(
         ValueError, match="q_learning does not forecast opponents; use one of level_k"
     ):

@@ -14,28 +14,28 @@ def smoother(**overrides):
     return component("attacker", "exponential_smoother", **overrides)
 
 
-def took(a, seen=None):
-    """The move of taking target a [R]; the action is hidden where not ``seen``."""
+def observe_target(a, seen=None):
+    """Move that takes target a [R]; the action is hidden where ``seen`` is false."""
     return move_of(a, shown=one_hot(a, 2).double(), seen=seen)
 
 
-def test_update_is_the_printed_one():
+def test_update_matches_published_equation():
     attacker = smoother(beta=0.7)
     state = attacker.reset(seat_of(2), Streams(0))
     p = np.full((2, 2), 0.5)
     for a in torch.randint(0, 2, (30, 2), generator=generator(0)):
-        state = attacker.observe(state, took(a))
+        state = attacker.observe(state, observe_target(a))
         p = 0.7 * p + (1 - 0.7) * np.eye(2)[a]
     assert_near(state, p)
 
 
-def test_the_reward_goes_where_she_is_least_expected():
+def test_reward_is_placed_at_least_expected_target():
     state = double([[0.6, 0.1, 0.3], [0.2, 0.7, 0.1]])
     for seed in range(5):
         assert smoother().act(state, None, Streams(seed)).tolist() == [1, 2]
 
 
-def test_ties_are_broken_evenly():
+def test_ties_are_broken_uniformly():
     n = 20_000
     state = double([0.4, 0.3, 0.3]).expand(n, 3)
     b = smoother().act(state, None, Streams(0))
@@ -44,13 +44,13 @@ def test_ties_are_broken_evenly():
     assert abs(share - 0.5) < 4 * (0.25 / n) ** 0.5
 
 
-def test_the_first_of_equal_estimates_is_taken_on_request():
+def test_first_of_equal_estimates_is_selected_on_request():
     state = double([[0.4, 0.3, 0.3], [0.2, 0.5, 0.2]])
     for seed in range(5):
         assert smoother(ties="first").act(state, None, Streams(seed)).tolist() == [1, 0]
 
 
-def test_he_draws_from_the_attack_stream_alone():
+def test_smoother_draws_only_from_attack_stream():
     rng = Streams(0)
     untouched = Streams(0)
     smoother().act(torch.full((4, 2), 0.5), None, rng)
@@ -58,12 +58,12 @@ def test_he_draws_from_the_attack_stream_alone():
     assert not torch.equal(rng.attack.get_state(), untouched.attack.get_state())
 
 
-def test_below_one_half_he_mirrors_her_last_action():
+def test_small_beta_mirrors_last_action():
     attacker = smoother(beta=0.45)
     state = attacker.reset(seat_of(50), Streams(0))
     rng = Streams(0)
     for a in torch.randint(0, 2, (20, 50), generator=generator(1)):
-        state = attacker.observe(state, took(a))
+        state = attacker.observe(state, observe_target(a))
         assert torch.equal(attacker.act(state, None, rng), 1 - a)
 
 
@@ -73,18 +73,18 @@ def test_beta_outside_the_open_unit_interval_is_refused(beta):
         smoother(beta=beta)
 
 
-def test_a_move_that_takes_no_target_tells_him_nothing():
+def test_move_without_target_changes_nothing():
     attacker = smoother(beta=0.6)
     previous = attacker.observe(
-        attacker.reset(seat_of(3), Streams(0)), took(torch.tensor([0, 1, 1]))
+        attacker.reset(seat_of(3), Streams(0)), observe_target(torch.tensor([0, 1, 1]))
     )
     after = attacker.observe(
-        previous, took(torch.tensor([0, 0, 0]), seen=torch.tensor([True, False, False]))
+        previous, observe_target(torch.tensor([0, 0, 0]), seen=torch.tensor([True, False, False]))
     )
     assert torch.equal(after[1:], previous[1:])
     assert float(after[0, 0]) == pytest.approx(0.6 * float(previous[0, 0]) + 0.4)
 
 
-def test_he_needs_as_many_actions_as_she_has_targets():
+def test_actions_must_match_targets():
     with pytest.raises(ConfigMismatchError, match="has 2 actions for 3 targets"):
         smoother().reset(seat_of(1, targets=3), Streams(0))

@@ -166,19 +166,19 @@ def play_episodes(inference, problem, rng, state, start, stop):
     return state
 
 
-def play_and_resume(opened, half: int):
+def play_and_resume(open_game, half: int):
     """States of an uninterrupted game, and of one stopped after ``half`` episodes and resumed;
     streams must end alike.
 
-    ``opened()`` gives the agent, the game, its streams and the state before the first episode."""
-    agent, game, rng, state = opened()
+    ``open_game()`` gives the agent, the game, its streams and the state before the first episode."""
+    agent, game, rng, state = open_game()
     state = play_episodes(agent, game, rng, state, 0, half)
     tensors: dict[str, Any] = {}
     skeleton = pack(state, tensors)
     kept = {k: (v.rows if hasattr(v, "rows") else v).clone() for k, v in tensors.items()}
     streams = rng.state()
     whole = play_episodes(agent, game, rng, state, half, game.episodes)
-    agent, game, repeat, fresh = opened()
+    agent, game, repeat, fresh = open_game()
     repeat.restore(streams)
     state = play_episodes(agent, game, repeat, unpack(skeleton, kept, fresh), half, game.episodes)
     torch.testing.assert_close(repeat.state(), rng.state(), rtol=0, atol=0)
