@@ -20,14 +20,12 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
-from hydra.core.config_loader import ConfigLoader
-from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
-from hydra.plugins.config_source import ConfigResult, ConfigSource
+from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
@@ -99,7 +97,7 @@ class LimitedFiles(FileConfigSource):
         return copy.deepcopy(_files[state])  # Hydra removes the defaults list
 
 
-class Loader(ConfigLoader):
+class Loader(ConfigLoaderImpl):
     """Hydra's loader with the runner's files, overrides and restrictions."""
 
     def __init__(self) -> None:
@@ -107,7 +105,7 @@ class Loader(ConfigLoader):
         path = create_config_search_path(f"{SCHEME}://{CONF}")
         if folder := conf_folders.user_folder():
             path.prepend("user", f"{SCHEME}://{folder}", anchor="schema")
-        self.loader = ConfigLoaderImpl(path)
+        super().__init__(path)
 
     def load_configuration(
         self,
@@ -136,7 +134,7 @@ class Loader(ConfigLoader):
             for override in parsed
             if override not in keys and override.key_or_group not in absent
         ]
-        cfg = self.loader.load_configuration(
+        cfg = super().load_configuration(
             config_name, [*choices, *(f"~{role}" for role in absent)], run_mode
         )
         apply_overrides(keys, cfg)
@@ -154,32 +152,6 @@ class Loader(ConfigLoader):
         key = override.key_or_group
         is_group = "." not in key and any(source.is_group(key) for source in self.get_sources())
         return not is_group or isinstance(override.value(), dict)
-
-    def load_sweep_config(
-        self, master_config: DictConfig, sweep_overrides: list[str]
-    ) -> DictConfig:
-        """Compose the config of a job in a sweep, with the timestamps of the sweep."""
-        words = [*master_config.hydra.overrides.hydra, *sweep_overrides]
-        cfg = self.load_configuration(master_config.hydra.job.config_name, words, RunMode.RUN)
-        OmegaConf.copy_cache(from_config=master_config, to_config=cfg)
-        return cfg
-
-    def get_search_path(self) -> ConfigSearchPath:
-        return self.loader.get_search_path()
-
-    def get_sources(self) -> list[ConfigSource]:
-        return self.loader.get_sources()
-
-    def list_groups(self, parent_name: str) -> list[str]:
-        return self.loader.list_groups(parent_name)
-
-    def get_group_options(self, group_name: str, *args: Any, **options: Any) -> list[str]:
-        return self.loader.get_group_options(group_name, *args, **options)
-
-    def compute_defaults_list(
-        self, config_name: str | None, overrides: list[str], run_mode: RunMode
-    ) -> Any:
-        return self.loader.compute_defaults_list(config_name, overrides, run_mode)
 
 
 def _note_words(parsed: list[Override], cfg: DictConfig) -> None:
