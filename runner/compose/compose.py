@@ -122,6 +122,8 @@ class Loader(ConfigLoaderImpl):
             HydraException: a file does not exist, or Hydra cannot parse an override.
         """
         REGISTER_RESOLVER("oc.env", environment, replace=True)
+        if config_name is None:  # Hydra's own keys, to print its flags
+            return super().load_configuration(None, [], run_mode)
         try:
             check_words(overrides)
         except YamlLimitError as error:

@@ -157,3 +157,9 @@ def test_report_escapes_hostile_words(own, command_line):
     assert "<script>" not in text
     with (folder / "mine.csv").open(newline="") as file:
         assert [row["column"] for row in csv.DictReader(file)] == ["'@a|b"]
+
+
+def test_flags_of_hydra_are_printed(command_line):
+    code, output, _ = command_line("--hydra-help")
+    assert code == 0
+    assert "--multirun" in output
