@@ -10,6 +10,7 @@ from torch import Tensor
 from components.contracts.checks import NamedScores, check_shape
 from components.contracts.games import TabularGame
 from components.contracts.posteriors import Played
+from components.games.agents.policies import in_every_state
 from components.games.environments.standing import EpisodeGame
 from components.games.equilibria.matrix_games import worst_case
 
@@ -40,9 +41,8 @@ def exploitability(game: EpisodeGame, play: Played) -> dict[str, Tensor]:
     rules = game.environment
     if not isinstance(rules, TabularGame) or game.best_guarantee is None:
         return {}
-    states = torch.arange(rules.n_states, device=game.environment.device)
-    # [R, S, A]
-    policy = torch.stack([play.policy_in(s.expand(game.replicates)) for s in states], 1)
+    device = game.environment.device
+    policy = in_every_state(play.policy_in, rules.n_states, game.replicates, device)
     least = worst_case(rules.reward_a, rules.transition, rules.ends, policy, rules.horizon)
     loss = game.best_guarantee[play.s] - least.gather(1, play.s.unsqueeze(1)).squeeze(1)
     return {"exploitability": loss}
@@ -52,25 +52,24 @@ def scores(rewards: Tensor, tail: float, window: int) -> dict[str, Tensor]:
     """Mean reward over the last ``tail`` share of the episodes and over the last ``window``, total
     reward, and standard deviation between episodes of the last share; [R, t] -> [R] each."""
     last = rewards[:, -_count_tail_episodes(tail, rewards) :]
-    recent = rewards[:, -window:].mean(1)
-    return {
-        "reward": last.mean(1),
-        "recent_reward": recent,
-        "total_reward": rewards.sum(1),
-        "reward_sd": last.std(1, False),
-    }
+    means = _means("reward", rewards, last, window)
+    return means | {"total_reward": rewards.sum(1), "reward_sd": last.std(1, False)}
+
+
+def _means(name: str, values: Tensor, last: Tensor, window: int) -> dict[str, Tensor]:
+    """Means over the last episodes and over the last ``window``."""
+    return {name: last.mean(1), f"recent_{name}": values[:, -window:].mean(1)}
 
 
 def score_opponents(beside: Tensor, tail: float, window: int) -> dict[str, Tensor]:
     """The same scores for the mean opponent and for social utility; rewards and welfare [M + 1, R,
     t] -> [R] each."""
     last = _count_tail_episodes(tail, beside)
-    named = {"reward_opponents": beside[:-1].mean(0), "social_utility": beside[-1]}
-    scores = {}
-    for name, values in named.items():
-        scores[name] = values[:, -last:].mean(1)
-        scores[f"recent_{name}"] = values[:, -window:].mean(1)
-    return scores
+    opponents = beside[:-1].mean(0)
+    welfare = beside[-1]
+    return _means("reward_opponents", opponents, opponents[:, -last:], window) | _means(
+        "social_utility", welfare, welfare[:, -last:], window
+    )
 
 
 def frequencies(firsts: Tensor, tail: float) -> dict[str, Tensor]:

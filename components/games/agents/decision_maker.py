@@ -51,6 +51,12 @@ class DecisionMaker(Player[K], Generic[K]):
         target = seen.r_a + self.ahead(seen, value)
         q.learn(seen.s, seen.a, b, target, seen.rate(self.alpha))
 
+    def update_own(self, q: QFunction, seen: Transition) -> None:
+        """Q-learning, Q(s, a) := (1 − α) Q(s, a) + α (r + γ max_a' Q(s', a')), with one action of
+        the others."""
+        value = q.q(seen.s_next)[..., 0].amax(-1)
+        self.update(q, seen, torch.zeros_like(seen.b), value)
+
 
 class ValueDecisionMaker(DecisionMaker[K], Generic[K]):
     """A decision maker with a policy derived from the values of its actions, ψ(s, ·)."""

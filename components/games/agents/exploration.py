@@ -41,15 +41,10 @@ def _form(value: object) -> str:
 
 
 # Select the type first, so that errors are reported once.
-Exploration = Annotated[
-    Annotated[ZeroToOne, Tag("a-number")] | Annotated[Decay, Tag("a-schedule")],
-    Discriminator(_form),
-]
+Rate = Annotated[ZeroToOne, Tag("a-number")] | Annotated[Decay, Tag("a-schedule")]
+Exploration = Annotated[Rate, Discriminator(_form)]
 LevelExploration = Annotated[
-    Annotated[ZeroToOne, Tag("a-number")]
-    | Annotated[Decay, Tag("a-schedule")]
-    | Annotated[ModelledPlayerExploration, Tag("by-level")],
-    Discriminator(_form),
+    Rate | Annotated[ModelledPlayerExploration, Tag("by-level")], Discriminator(_form)
 ]
 
 

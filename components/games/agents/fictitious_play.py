@@ -43,14 +43,6 @@ def pseudo_counts(
     return seat.full((*shape, sum(sizes)), prior)
 
 
-def prior_counts(seat: Seat, sizes: tuple[int, ...], prior: Prior) -> Tensor:
-    """Pseudo-counts α⁰ [R, S, ΣB_m], with one Dirichlet per numbered state.
-
-    Source: Gallego (2021), section 4.3.1.
-    """
-    return pseudo_counts(seat, (seat.replicates, seat.n_states or 1), sizes, prior)
-
-
 def mean_forecast(counts: Tensor, s: Tensor) -> Tensor:
     """E[p_A(·|s)] = α / Σα: counts [R, S, n], s [R] -> [R, n]."""
     alpha = counts[:, 0] if counts.shape[1] == 1 else counts[row_numbers(s), s]
@@ -83,11 +75,6 @@ def marks(each: Tensor, sizes: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     return torch.cat([one_hot(each[:, m], n) for m, n in enumerate(sizes)], 1).to(dtype)
 
 
-def forecasts(counts: Tensor, s: Tensor, sizes: tuple[int, ...]) -> list[Tensor]:
-    """The forecast of each opponent's next action [R, B_m]."""
-    return [mean_forecast(part, s) for part in counts.split(sizes, -1)]
-
-
 def together(parts: list[Tensor]) -> Tensor:
     """p(b¹ … b^M) = ∏ p(b^m), in the numbering of joint actions: [R, B_m] each -> [R, ∏B_m]."""
     joint = parts[0]
@@ -102,19 +89,20 @@ def expected_values(q: Tensor, forecast: Tensor) -> Tensor:
 
 
 class StateCounts:
-    """Counts [R, S, ΣB_m]; states without numbers share one count."""
+    """Counts [R, S, ΣB_m], one Dirichlet per state; states without numbers share one count.
+
+    Source: Gallego (2021), section 4.3.1."""
 
     def open(self, seat: Seat, prior: Prior, rng: Rng) -> Tensor:
-        return prior_counts(seat, seat.others, prior)
+        """Pseudo-counts before the first move."""
+        return pseudo_counts(seat, (seat.replicates, seat.n_states or 1), seat.others, prior)
 
     def forecasts(self, counts: Tensor, seat: Seat, s: Tensor) -> list[Tensor]:
-        return forecasts(counts, seat.rows(s), seat.others)
+        """Forecast of each opponent's next action [R, B_m]."""
+        rows = seat.rows(s)
+        return [mean_forecast(part, rows) for part in counts.split(seat.others, -1)]
 
     def take(self, counts: Tensor, seat: Seat, seen: Transition, forget: float) -> None:
-        count(
-            counts,
-            seat.rows(seen.s),
-            marks(seen.each, seat.others, counts.dtype),
-            forget,
-            seen.live,
-        )
+        """Count a move, in place."""
+        did = marks(seen.each, seat.others, counts.dtype)
+        count(counts, seat.rows(seen.s), did, forget, seen.live)

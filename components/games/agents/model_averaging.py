@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field, PositiveInt, model_validator
@@ -11,15 +11,15 @@ from torch import Tensor
 
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
-from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.games.agents.exploration import exploration_rate
 from components.games.agents.fictitious_play import Prior, pseudo_counts, together
-from components.games.agents.level_k import Hierarchy, LevelK, OpponentKeys
+from components.games.agents.level_k import LevelK, OpponentKeys
 from components.games.agents.policies import draw_action, probabilities
 from components.games.environments.transition import Transition
-from components.games.fast.engine import CompilableDecisionMaker, CompilablePlayer
+from components.games.fast.engine import CompilablePlayer
+from components.games.fast.seats import Hierarchy
 from components.registry import register
 
 
@@ -30,7 +30,6 @@ class ModelAveragingState:
 
     types: list[Hierarchy]
     right: Tensor  # n_i [R, m], including pseudo-counts of the prior
-    rng: Rng = rebuilt()
 
 
 @register("inference", "model_averaging")
@@ -56,6 +55,8 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
     Source: Gallego (2021), Algorithm 4.2 and section 4.3.3; Camerer, Ho and Chong (2004).
     """
 
+    in_loop: ClassVar[bool] = True
+
     levels: Annotated[list[PositiveInt], Field(min_length=2)]
     prior_of_models: Prior
     counted: Literal["sole", "right", "right_or_all"]
@@ -79,7 +80,7 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
             for level in self.levels
         ]
 
-    def pairs(self, mind: ModelAveragingState) -> list[tuple[LevelK, Hierarchy]]:
+    def thinkers(self, mind: ModelAveragingState) -> list[tuple[LevelK, Hierarchy]]:
         """The agent for each level of the opponent, with its state."""
         return list(zip(self._build_thinkers(), mind.types, strict=True))
 
@@ -87,7 +88,7 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
         """Forecasts of each model, m of [R, B]."""
         return [
             thinker.forecast_opponent(type_mind, s, episode)
-            for thinker, type_mind in self.pairs(mind)
+            for thinker, type_mind in self.thinkers(mind)
         ]
 
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> ModelAveragingState:
@@ -98,7 +99,7 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
         models = (len(self.levels),)
         right = pseudo_counts(seat, (seat.replicates,), models, self.prior_of_models)
         return ModelAveragingState(
-            [thinker.sit(values, seat, rng) for thinker in self._build_thinkers()], right, rng
+            [thinker.sit(values, seat, rng) for thinker in self._build_thinkers()], right
         )
 
     @staticmethod
@@ -111,7 +112,9 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
         return (self.belief(mind).unsqueeze(2) * each).sum(1)
 
     def think(self, mind: ModelAveragingState, s: Tensor, episode: int) -> Tensor:
-        thoughts = [thinker.think(type_mind, s, episode) for thinker, type_mind in self.pairs(mind)]
+        thoughts = [
+            thinker.think(type_mind, s, episode) for thinker, type_mind in self.thinkers(mind)
+        ]
         each = torch.stack(thoughts, 1)  # [R, m, A]
         return (self.belief(mind).unsqueeze(2) * each).sum(1)
 
@@ -140,7 +143,7 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
     def predict_actions(self, mind: ModelAveragingState, s: Tensor, episode: int) -> Tensor:
         """Draws b^i [R, m] from each model's forecast of the opponent's action."""
         forecasts = self._forecasts(mind, s, episode)
-        return torch.stack([draw_action(p, mind.rng.noise) for p in forecasts], 1)
+        return torch.stack([draw_action(p, mind.types[0].rng.noise) for p in forecasts], 1)
 
     def learn(self, mind: ModelAveragingState, seen: Transition, episode: int) -> None:
         # before learning from the opponent's action
@@ -152,7 +155,7 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
         if seen.live is not None:
             right &= seen.live.unsqueeze(1)
         mind.right += right
-        for thinker, type_mind in self.pairs(mind):
+        for thinker, type_mind in self.thinkers(mind):
             thinker.learn(type_mind, seen, episode)
 
     def beliefs(self, mind: ModelAveragingState) -> dict[str, Tensor]:
@@ -161,14 +164,8 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
         }
 
     # Compiled
-    def thinkers(self, mind: ModelAveragingState) -> list[tuple[CompilableDecisionMaker[Any], Any]]:
-        return [*self.pairs(mind)]
-
     def times_right(self, mind: ModelAveragingState) -> Tensor:
         return mind.right
 
     def has_loop(self) -> bool:
-        return type(self) is ModelAveraging and (self.forecast, self.counted) == (
-            "expected",
-            "sole",
-        )
+        return super().has_loop() and (self.forecast, self.counted) == ("expected", "sole")

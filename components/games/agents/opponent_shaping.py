@@ -9,7 +9,6 @@ from typing import Literal
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat, TabularGame
@@ -17,8 +16,9 @@ from components.contracts.roles import AboveZeroToOne, Info, ZeroToBelowOne
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.games.agents.fictitious_play import Prior, count, expected_values, prior_counts
+from components.games.agents.fictitious_play import Prior, StateCounts, expected_values
 from components.games.agents.player import Player, PlayerState
+from components.games.agents.policies import in_every_state
 from components.games.environments.episode import Episode
 from components.games.environments.game import Game
 from components.games.environments.transition import Transition
@@ -120,7 +120,7 @@ class OpponentShaping(Player[OpponentShapingState]):
             game = Repeated(game.other.mT, game.own.mT, game.onward.mT, game.start)
         shape = (seat.replicates, *game.own.shape[:2])
         draws = torch.randn(shape, generator=rng.init, dtype=seat.dtype).to(seat.device)
-        counts = prior_counts(seat, (game.own.shape[2],), self.prior)
+        counts = StateCounts().open(seat, self.prior, rng)
         return OpponentShapingState(
             self.init_sd * draws, counts / counts.sum(-1, keepdim=True), counts, 0, game, seat
         )
@@ -144,13 +144,8 @@ class OpponentShaping(Player[OpponentShapingState]):
             raise ConfigMismatchError(
                 f"inference.opponent=known ({self.name}): the opponent does not reveal its policy; use estimated"
             )
-        states = torch.arange(mind.seat.n_states or 1, device=mind.theta.device)
-        mind.theirs = torch.stack([policy(s.expand(mind.seat.replicates)) for s in states], 1)
-
-    def _count(self, mind: OpponentShapingState, seen: Transition) -> None:
-        did = one_hot(seen.b, mind.counts.shape[2]).to(mind.counts.dtype)
-        count(mind.counts, mind.seat.rows(seen.s), did, self.forget, seen.live)
-        mind.theirs = mind.counts / mind.counts.sum(-1, keepdim=True)
+        seat = mind.seat
+        mind.theirs = in_every_state(policy, seat.n_states or 1, seat.replicates, seat.device)
 
     # The agent's policy
     def _policy_values(self, game: Repeated, mine: Tensor, theirs: Tensor) -> tuple[Tensor, Tensor]:
@@ -177,7 +172,8 @@ class OpponentShaping(Player[OpponentShapingState]):
 
     def learn(self, mind: OpponentShapingState, seen: Transition, episode: int) -> None:
         if self.opponent == "estimated":
-            self._count(mind, seen)
+            StateCounts().take(mind.counts, mind.seat, seen, self.forget)
+            mind.theirs = mind.counts / mind.counts.sum(-1, keepdim=True)
         mind.rounds += 1
         if mind.rounds < self.every:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -35,6 +36,14 @@ def probabilities(
         highest = highest & (highest.cumsum(-1) == highest.sum(-1, keepdim=True))
     best = highest.to(values.dtype)
     return best * ((1 - epsilon) / best.sum(-1, keepdim=True)) + epsilon / values.shape[-1]
+
+
+def in_every_state(
+    function: Callable[[Tensor], Tensor], n: int, replicates: int, device: torch.device
+) -> Tensor:
+    """Values of a function of states s [R] -> [R, …] in the states 0 … n − 1, [R, n, …]."""
+    states = torch.arange(n, device=device)
+    return torch.stack([function(s.expand(replicates)) for s in states], 1)
 
 
 def check_finite(p: Tensor, player: str) -> None:

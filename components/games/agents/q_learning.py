@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
 from components.contracts.streams import Rng
 from components.games.environments.transition import Transition
-from components.games.fast.engine import CompilableDecisionMaker
+from components.games.fast.engine import CompilableThinker
+from components.games.fast.seats import Hierarchy
 from components.registry import register
 
 
-@dataclass
-class Values:
-    """Action values Q(s, a)."""
-
-    q: QFunction  # one action of the others: the same value for all their actions
-
-
 @register("inference", "q_learning")
-class QLearning(CompilableDecisionMaker[Values]):
+class QLearning(CompilableThinker):
     """Independent Q-learning: the adversary is treated as part of the environment.
 
     Q(s,a) := (1 − α) Q(s,a) + α (r + γ max_a' Q(s',a')); a is drawn from the ε-greedy or the
@@ -32,19 +25,13 @@ class QLearning(CompilableDecisionMaker[Values]):
 
     Source: Gallego (2021), eq. (4.1)."""
 
-    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Values:
-        return Values(values.fresh(seat.own, 1))
+    in_loop: ClassVar[bool] = True  # level 1 against an opponent with one action
 
-    def think(self, mind: Values, s: Tensor, episode: int) -> Tensor:
-        return mind.q.q(s)[..., 0]
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Hierarchy:
+        return Hierarchy([values.fresh(seat.own, 1)], None, seat, seat, rng)
 
-    def learn(self, mind: Values, seen: Transition, episode: int) -> None:
-        value = self.think(mind, seen.s_next, episode).amax(-1)
-        self.update(mind.q, seen, torch.zeros_like(seen.b), value)  # eq. (4.1)
+    def think(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
+        return mind.q[0].q(s)[..., 0]
 
-    # Compiled: level 1 against an opponent with one action
-    def has_loop(self) -> bool:
-        return type(self) is QLearning
-
-    def tables(self, mind: Values) -> list[QFunction]:
-        return [mind.q]
+    def learn(self, mind: Hierarchy, seen: Transition, episode: int) -> None:
+        self.update_own(mind.q[0], seen)  # eq. (4.1)

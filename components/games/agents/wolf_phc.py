@@ -81,8 +81,7 @@ class WolfPHC(MixedStrategyDecisionMaker[WolfPHCState]):
         return mind.pi[row_numbers(s), s]
 
     def learn(self, mind: WolfPHCState, seen: Transition, episode: int) -> None:
-        value = self.think(mind, seen.s_next, episode).amax(-1)
-        self.update(mind.q, seen, torch.zeros_like(seen.b), value)
+        self.update_own(mind.q, seen)
         replicate = row_numbers(seen.s)
         s = seen.s
         if seen.live is not None:

@@ -47,9 +47,9 @@ class Episode:
         firsts: Tensor | None = None
         moves: float | Tensor = 0.0
         live = self.game.is_unfinished(s)
-        if live is not None and not live.any():
-            return self._empty_episode(standing, rng)
         for remaining in reversed(range(environment.horizon)):
+            if live is not None and not live.any():
+                break
             a = draw_action(choose(s), rng.noise)
             cut = not remaining and not environment.continuing
             count(environment_steps=self.game.replicates if live is None else int(live.sum()))
@@ -67,10 +67,16 @@ class Episode:
             s = transition.s_next
             if (over := transition.over) is not None:
                 live = both(~over, live)
-                if live is not None and not live.any():
-                    break
-        assert total is not None
-        assert firsts is not None
+        if total is None or firsts is None:  # no replicate moved: shares of actions are undefined
+            players = 1 + len(environment.n_threats)
+            total = torch.zeros(
+                players + 1,
+                self.game.replicates,
+                device=environment.device,
+                dtype=environment.dtype,
+            )
+            firsts = torch.full_like(total[1:], torch.nan)
+            moves = 1.0
         after = (
             s if environment.continuing else environment.reset(self.game.replicates, rng.batches)
         )
@@ -89,15 +95,3 @@ class Episode:
             return total + gain
         # finished players keep their rewards
         return gain if live is None else torch.where(live, gain, total)
-
-    def _empty_episode(self, standing: GameState, rng: Rng) -> Info:
-        """Close an episode without moves in all replicates: rewards are 0, and shares of actions
-        undefined."""
-        environment = self.game.environment
-        replicates = self.game.replicates
-        players = 1 + len(environment.n_threats)
-        total = torch.zeros(
-            1 + players, replicates, device=environment.device, dtype=environment.dtype
-        )
-        firsts = torch.full_like(total[1:], torch.nan)
-        return standing.close(environment.reset(replicates, rng.batches), total, firsts)

@@ -176,15 +176,13 @@ class Game:
             player.reset(self.seat(m, values, targets), rng)
             for m, player in enumerate(self.opponents())
         ]
-        rewards, other_rewards, firsts = (Trace(expected=self.episodes) for _ in range(3))
         return GameState(
             game=self,
             s=s,
             adversary=first,
             others=others,
-            rewards=rewards,
-            beside=other_rewards,
-            firsts=firsts,
+            rewards=Trace(expected=self.episodes),
+            firsts=Trace(expected=self.episodes),
         )
 
     def is_unfinished(self, s: Tensor) -> Tensor | None:

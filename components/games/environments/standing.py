@@ -49,28 +49,27 @@ class GameState:
     game: EpisodeGame = rebuilt()
     s: Tensor  # initial state of the next episode [R, …]
     adversary: object  # memory of the first opponent
-    rewards: Trace = field(default_factory=Trace)  # of the agent, one row [R] per episode
+    # reward of the agent and of each opponent, and welfare, a row [M + 2, R] per episode
+    rewards: Trace = field(default_factory=Trace)
     episodes: int = 0  # number played so far
     others: list[object] = field(default_factory=list)  # memory of each further opponent
-    # reward of each opponent, and the welfare, rows [M + 1, R]
-    beside: Trace = field(default_factory=Trace)
     # share of moves with action 0, of the agent and the opponents, rows [1 + M, R]
     firsts: Trace = field(default_factory=Trace)
 
     @property
     def rewards_so_far(self) -> Tensor:
         """Rewards of the episodes played so far [R, t]."""
-        return self._stack(self.rewards, 1)
+        return self._stack(self.rewards)[0]
 
     @property
     def opponent_rewards(self) -> Tensor:
         """Reward of each opponent in the episodes, and welfare [M + 1, R, t]."""
-        return self._stack(self.beside, 2)
+        return self._stack(self.rewards)[1:]
 
     @property
     def first_actions(self) -> Tensor:
         """Share of action 0 among the moves of the agent and of each opponent [1 + M, R, t]."""
-        return self._stack(self.firsts, 2)
+        return self._stack(self.firsts)
 
     def close(self, s: Tensor, total: Tensor, firsts: Tensor) -> Info:
         """End an episode: store the start of the next one and append rows to the traces.
@@ -79,8 +78,7 @@ class GameState:
         """
         self.s = s
         reward, *others, welfare = total.unbind()
-        self.rewards.append(reward)
-        self.beside.append(total[1:])
+        self.rewards.append(total)
         self.firsts.append(firsts)
         self.episodes += 1
         return {
@@ -89,10 +87,10 @@ class GameState:
             "social_utility": welfare,
         }
 
-    def _stack(self, trace: Trace, axis: int) -> Tensor:
-        """Rows of a trace along a new axis; [R, 0] or [0, R, 0] before the first."""
+    def _stack(self, trace: Trace) -> Tensor:
+        """Rows of a trace along a new last axis; [1, R, 0] before the first."""
         rules = self.game.environment
         if not len(trace):
-            shape = (0,) * (axis - 1) + (self.game.replicates, 0)
+            shape = (1, self.game.replicates, 0)
             return torch.empty(shape, device=rules.device, dtype=rules.dtype)
-        return trace.stack_rows(axis).to(rules.device)
+        return trace.stack_rows(2).to(rules.device)

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from components.errors import NumericalError
-from components.games.equilibria import matrix_games as simplex
 from components.games.equilibria.bimatrix import TIE
 from components.maths.spacing import row_numbers
 
@@ -96,7 +95,7 @@ def maximin(payoff: Tensor) -> Maximin:
         )
     mixed = ~saddle.flatten()
     games = payoff.reshape(-1, *payoff.shape[-2:])[mixed].double()
-    strategies = simplex.safest(games)
+    strategies = safest(games)
     least = (strategies.unsqueeze(-2) @ games).squeeze(-2).amin(-1)
     value = sure.flatten().clone()
     strategy = pure.view(-1, pure.shape[-1]).clone()

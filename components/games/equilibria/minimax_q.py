@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
 from components.contracts.streams import Rng
@@ -28,6 +26,3 @@ class MinimaxQ(StageGames[StageGameState]):
 
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> StageGameState:
         return StageGameState(*self.first_tables(values, seat))
-
-    def arrange_payoffs(self, q: Tensor, seat: Seat) -> Tensor:
-        return q

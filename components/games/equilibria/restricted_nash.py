@@ -70,9 +70,6 @@ class RestrictedNash(StageGames[RestrictedNashState]):
         assert isinstance(self.forecaster, Player), "checked by the validator"
         return self.forecaster
 
-    def arrange_payoffs(self, q: Tensor, seat: Seat) -> Tensor:
-        return q
-
     def stage_game(self, mind: RestrictedNashState, s: Tensor) -> Tensor:
         """G(s, ·, ·) [R, A, B]."""
         q = super().stage_game(mind, s)

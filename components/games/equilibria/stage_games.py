@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from math import prod
 from typing import Generic, TypeVar
@@ -39,13 +38,13 @@ class StageGames(MixedStrategyDecisionMaker[G], Generic[G]):
     of π.
     """
 
-    @abstractmethod
     def arrange_payoffs(self, q: Tensor, seat: Seat) -> Tensor:
         """Rearrange Q(s, ·, ·) [N, A, B] to payoffs of the agent and its friends against foes [N,
-        A·F, O].
+        A·F, O], by default without friends.
 
         The agent's own action varies slowest.
         """
+        return q
 
     def stage_game(self, mind: G, s: Tensor) -> Tensor:
         """Return the zero-sum game of s [R, A·F, O]."""

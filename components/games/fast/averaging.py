@@ -30,7 +30,7 @@ class Minds(NamedTuple):
 def add_values(mind: Mind, i: int, marks: Array, share: float, scratch: Scratch) -> None:
     """Add share · Σ_b Q(s, a, b) p(b|s) to ``scratch.mixed``."""
     foresee(mind, i, marks, scratch)
-    weights = mind.weights[len(mind.alphas) - 1, i]
+    weights = mind.weights[len(mind.levels.alphas) - 1, i]
     q = weights[marks[0]]  # no copy for one mark
     if len(scratch.marks) > 1:
         q = scratch.q
@@ -52,7 +52,9 @@ def choose_agent_action(agent: Minds, i: int, marks: Array, scratch: Scratch) ->
         scratch.mixed[a] = 0
     for m in range(len(agent.minds)):
         add_values(agent.minds[m], i, marks, agent.right[i, m] / total, scratch)
-    set_policy(mind, len(mind.alphas) - 1, scratch.mixed, len(mind.own), scratch, scratch.answer)
+    set_policy(
+        mind, len(mind.levels.alphas) - 1, scratch.mixed, len(mind.own), scratch, scratch.answer
+    )
     return draw_index(scratch.answer, len(mind.own), draw_uniform(scratch.stream))
 
 

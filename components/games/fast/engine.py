@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import QFunction
 from components.contracts.costs.counts import count
+from components.contracts.games import Environment
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -23,13 +25,12 @@ from components.games.agents.policies import check_finite
 from components.games.environments.coin_game import CoinEnvironment
 from components.games.environments.episode import Episode
 from components.games.environments.game import Game
-from components.games.environments.standing import GameState
 from components.games.environments.table_environment import TableEnvironment
 from components.games.fast.averaging import Minds
-from components.games.fast.episodes import CompiledOpponent, Tally, build_adversary, play_episode
-from components.games.fast.minds import EPSILON_GREEDY, Keys, Levels, Mind, Scratch, constant
-from components.games.fast.rules import Rules, build_rules
-from components.games.fast.seats import Seated
+from components.games.fast.episodes import Tally, build_adversary, play_episode
+from components.games.fast.minds import EPSILON_GREEDY, Levels, Scratch, constant
+from components.games.fast.rules import build_rules
+from components.games.fast.seats import Hierarchy, Seated
 from components.games.opponents.exponential_smoother import ExponentialSmoother
 from components.games.opponents.fixed_policy import FixedPolicy
 from components.games.opponents.learner import Learner, Learning
@@ -55,7 +56,7 @@ def is_compiled(game: Game, values: list[QFunction]) -> bool:
     opponent, *others = game.opponents()
     if type(opponent) is Learner:
         agent = opponent.agent
-        is_met = isinstance(agent, CompilableDecisionMaker) and agent.has_loop()
+        is_met = isinstance(agent, CompilableThinker) and agent.has_loop()
     else:
         is_met = type(opponent) in (ExponentialSmoother, FixedPolicy, TitForTat)
     return is_served and is_met and not others and all(isinstance(q, ActionWeights) for q in values)
@@ -64,32 +65,33 @@ def is_compiled(game: Game, values: list[QFunction]) -> bool:
 class CompiledGame:
     """A game and its players, with the arrays of the loop."""
 
-    def __init__(self, game: Game, agent: CompilablePlayer[Any], playing: PlayerState[Any]) -> None:
+    def __init__(self, game: Game, player: CompilablePlayer[Any], state: PlayerState[Any]) -> None:
         self.game = game
-        self.opponent = game.opponents()[0]
-        self.agent = agent
-        minds = agent.thinkers(playing.mind)
-        self.seats = [
-            thinker.seat(mind, game.environment.continuing, len(minds) == 1)
-            for thinker, mind in minds
-        ]
+        continuing = game.environment.continuing
+        thinkers = player.thinkers(state.mind)
+        alone = len(thinkers) == 1
+        self.seats = [thinker.seat(mind, continuing, alone) for thinker, mind in thinkers]
+        right = player.times_right(state.mind)
+        self.right = ONE_MIND if right is None else right.numpy()
         self.learner: Seated | None = None
-        memory = playing.standing.adversary
-        if isinstance(memory, Learning) and isinstance(self.opponent, Learner):
-            assert isinstance(self.opponent.agent, CompilableDecisionMaker), (
+        opponent = game.opponents()[0]
+        memory = state.standing.adversary
+        mind = self.seats[0].mind  # unused by other opponents
+        if isinstance(opponent, Learner) and isinstance(memory, Learning):
+            assert isinstance(opponent.agent, CompilableThinker), (
                 "``is_compiled`` is False for others"
             )
-            self.learner = self.opponent.agent.seat(memory.mind, game.environment.continuing)
-        # the compiled opponent, and its source
-        self.faced: tuple[object, Mind, CompiledOpponent] | None = None
-        self.rules: dict[int, tuple[object, Rules]] = {}
+            self.learner = opponent.agent.seat(memory.mind, continuing)
+            mind = self.learner.mind
+        self.adversary = build_adversary(opponent, memory, mind, game.environment)
+        self.environment: Environment | None = None  # of the last episode
         n = max(game.n_actions, game.n_threats)
         marks = 1 if game.numbered else 4
         self.seed = torch.empty(1, dtype=torch.int64)  # drawn in each episode
         self.drawn: Array = self.seed.numpy().view(np.uint64)  # the same number
         self.moves: Array = np.zeros(game.replicates, np.int64)  # in the last episode
         self.scratch = Scratch(
-            q=np.zeros(game.n_actions * game.n_threats, self.seats[0].weights.dtype),
+            q=np.zeros(game.n_actions * game.n_threats, self.seats[0].mind.weights.dtype),
             psi=np.zeros(n),
             answer=np.zeros(n),
             mixed=np.zeros(n),
@@ -103,73 +105,42 @@ class CompiledGame:
             gains=np.zeros(3),
         )
 
-    def _rules_at(self, episode: int) -> Rules:
-        environment = self.game.rules_at(episode)
-        # a reference to the environment keeps its id unique
-        if id(environment) not in self.rules:
-            self.rules[id(environment)] = (environment, build_rules(self.game, environment))
-        return self.rules[id(environment)][1]
-
-    def _adversary(self, memory: object, agent: Mind, episode: int) -> CompiledOpponent:
-        mind = agent
-        if self.learner is not None and isinstance(memory, Learning):
-            mind = self.learner.build_mind(memory.mind, episode)
-        if self.faced is None or self.faced[0] is not memory or self.faced[1] is not mind:
-            self.faced = (
-                memory,
-                mind,
-                build_adversary(self.opponent, memory, mind, self.game.environment),
-            )
-        return self.faced[2]
-
-    def play(self, episode: Episode, standing: GameState, rng: Rng, mind: Any) -> Info:
-        """Play an episode and update ``standing`` and the players in place."""
+    def play(self, episode: Episode, state: PlayerState[Any], rng: Rng) -> Info:
+        """Play an episode and update the state and the players in place."""
+        standing = state.standing
         environment = self.game.environment
         replicates = self.game.replicates
-        right = self.agent.times_right(mind)
-        seated = zip(self.seats, self.agent.thinkers(mind), strict=True)
-        agent = Minds(
-            tuple(seat.build_mind(part, episode.index) for seat, (_, part) in seated),
-            ONE_MIND if right is None else right.numpy(),
-        )
+        agent = Minds(tuple(seat.at(episode.index) for seat in self.seats), self.right)
+        if self.learner is not None:
+            mind = self.learner.at(episode.index)
+            if mind is not self.adversary.mind:
+                self.adversary = self.adversary._replace(mind=mind)
+        current = self.game.rules_at(episode.index)
+        if current is not self.environment:
+            self.environment = current
+            self.rules = build_rules(self.game, current)
         total = torch.empty(3, replicates, dtype=environment.dtype)
         firsts = torch.empty(2, replicates, dtype=environment.dtype)
         after = standing.s if environment.continuing else standing.s.clone()
         self.seed.random_(generator=rng.noise)
-        play_episode(
-            agent,
-            self._adversary(standing.adversary, agent.minds[0], episode.index),
-            self._rules_at(episode.index),
-            self.drawn,
-            Tally(
-                s=after.view(replicates, -1).numpy(),
-                total=total.numpy(),
-                firsts=firsts.numpy(),
-                moves=self.moves,
-            ),
-            self.scratch,
+        tally = Tally(
+            s=after.view(replicates, -1).numpy(),
+            total=total.numpy(),
+            firsts=firsts.numpy(),
+            moves=self.moves,
         )
+        play_episode(agent, self.adversary, self.rules, self.drawn, tally, self.scratch)
         count(environment_steps=int(np.add.reduce(self.moves)))
         if not environment.continuing:
             after = environment.reset(replicates, rng.batches)
         return standing.close(after, total, firsts)
 
-    def check_learner(self, standing: GameState) -> None:
-        """Check the policy of a learning opponent, as ``Learner.act`` does.
-
-        Raises:
-            NumericalError: action values diverged."""
-        memory = standing.adversary
-        if isinstance(self.opponent, Learner) and isinstance(memory, Learning):
-            policy = self.opponent.policy_in(memory, standing.s, standing.episodes)
-            check_finite(policy, "attacker.agent")
-
 
 @dataclass
 class CompiledPlayerState(PlayerState[K]):
-    """Player state with the prepared arrays of the loop."""
+    """State of a player in the compiled loop."""
 
-    plays: CompiledGame = rebuilt()
+    plays: CompiledGame | None = rebuilt()  # None before the first step
 
 
 class CompilablePlayer(ValueDecisionMaker[K], Generic[K]):
@@ -178,12 +149,15 @@ class CompilablePlayer(ValueDecisionMaker[K], Generic[K]):
     The random numbers of the loop differ from those of tensor operations, with the same
     distribution. The loop works on the tensors of the same state."""
 
-    @abstractmethod
+    # the loop implements this class; subclasses may have other rules
+    in_loop: ClassVar[bool] = False
+
     def has_loop(self) -> bool:
-        """True if the loop implements this agent; subclasses may differ from it."""
+        """True if the loop implements this agent with its keys."""
+        return bool(vars(type(self)).get("in_loop"))
 
     @abstractmethod
-    def thinkers(self, mind: K) -> list[tuple[CompilableDecisionMaker[Any], Any]]:
+    def thinkers(self, mind: K) -> Sequence[tuple[CompilableThinker, Hierarchy]]:
         """The agent for each possible level of the opponent, with its memory."""
 
     def times_right(self, mind: K) -> Tensor | None:
@@ -192,55 +166,52 @@ class CompilablePlayer(ValueDecisionMaker[K], Generic[K]):
 
     def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[K]:
         playing = super().init(model, problem, rng)
-        if not self.has_loop():
-            return playing
-        values = [q for thinker, mind in self.thinkers(playing.mind) for q in thinker.tables(mind)]
-        if not is_compiled(problem, values):
-            return playing
-        return CompiledPlayerState(
-            playing.mind, playing.standing, CompiledGame(problem, self, playing)
-        )
+        values = [q for _, mind in self.thinkers(playing.mind) for q in mind.q]
+        if self.has_loop() and is_compiled(problem, values):
+            return CompiledPlayerState(playing.mind, playing.standing, None)
+        return playing
 
     def step(self, state: PlayerState[K], batch: Episode, rng: Rng) -> tuple[PlayerState[K], Info]:
         if not isinstance(state, CompiledPlayerState):
             return super().step(state, batch, rng)
-        return state, state.plays.play(batch, state.standing, rng, state.mind)
+        if state.plays is None:
+            assert isinstance(batch.game, Game)
+            state.plays = CompiledGame(batch.game, self, state)
+        return state, state.plays.play(batch, state, rng)
 
     def posterior(self, state: PlayerState[K]) -> Play:
-        if isinstance(state, CompiledPlayerState):
-            state.plays.check_learner(state.standing)
+        standing = state.standing
+        opponent = standing.game.opponents()[0]
+        memory = standing.adversary
+        if (
+            isinstance(state, CompiledPlayerState)
+            and isinstance(opponent, Learner)
+            and isinstance(memory, Learning)
+        ):
+            # the loop does not check policies
+            policy = opponent.policy_in(memory, standing.s, standing.episodes)
+            check_finite(policy, "attacker.agent")
         return super().posterior(state)
 
 
-class CompilableDecisionMaker(CompilablePlayer[K], Generic[K]):
+class CompilableThinker(CompilablePlayer[Hierarchy]):
     """A level-k thinker in the compiled loop, as an agent or as ``attacker.agent``."""
-
-    @abstractmethod
-    def tables(self, mind: K) -> list[QFunction]:
-        """Q_1 … Q_k; the last is the player's own."""
-
-    def action_counts(self, mind: K) -> Tensor | None:
-        """Counts of the level-1 thinker [R, S, n]; None: it expects one action."""
-        return None
 
     def levels(self, episode: int) -> Levels:
         """Constants of an episode, by default of a level-1 thinker without forgetting."""
-        epsilon = exploration_rate(self.epsilon, episode)
-        return Levels((self.alpha,), (epsilon,), (self.policy_temperature,), self.shared_keys())
+        return Levels(
+            (self.alpha,),
+            (exploration_rate(self.epsilon, episode),),
+            (self.temperature if self.policy == "softmax" else EPSILON_GREEDY,),
+            self.gamma,
+            self.bootstrap_at_end,
+            self.bootstrap_at_horizon,
+        )
 
-    def thinkers(self, mind: K) -> list[tuple[CompilableDecisionMaker[Any], Any]]:
+    def thinkers(self, mind: Hierarchy) -> Sequence[tuple[CompilableThinker, Hierarchy]]:
         return [(self, mind)]
 
-    def seat(self, mind: K, continuing: bool, alone: bool = True) -> Seated:
+    def seat(self, mind: Hierarchy, continuing: bool, alone: bool = True) -> Seated:
         """The player's action values and constants for the loop."""
         varies = any(isinstance(value, Decay) for _, value in self)
-        return Seated(self.tables(mind), self.action_counts, self.levels, varies, continuing, alone)
-
-    @property
-    def policy_temperature(self) -> float:
-        """Temperature of the player's own policy for ``Levels``."""
-        return self.temperature if self.policy == "softmax" else EPSILON_GREEDY
-
-    def shared_keys(self, forget: float = 1.0) -> Keys:
-        """``Keys`` shared by all decision makers."""
-        return Keys(forget, self.gamma, self.bootstrap_at_end, self.bootstrap_at_horizon)
+        return Seated(mind, self.levels, varies, continuing, alone)

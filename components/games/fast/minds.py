@@ -27,26 +27,20 @@ def constant(n: int) -> Constant:
     return (0,) * n if n <= MOST_UNROLLED else np.zeros(n, np.int8)
 
 
-class Keys(NamedTuple):
-    """Constants of an episode shared by all levels."""
+class Levels(NamedTuple):
+    """Constants of a level-k thinker in an episode; sequences have one entry per level."""
 
-    forget: float
+    alphas: tuple[float, ...] | Array
+    epsilons: tuple[float, ...] | Array
+    temperatures: tuple[float, ...] | Array  # of softmax policies; ``EPSILON_GREEDY``
     gamma: float
     bootstraps_ends: bool
     bootstraps_horizon: bool
+    forget: float = 1.0
     at_next: bool = True  # targets forecast at s'; False: at s
     # levels above 1 respond to one draw of the other's action; False: to its expectation
     samples: bool = False
     ties: int = SHARED
-
-
-class Levels(NamedTuple):
-    """Constants of an episode; sequences have one entry per level."""
-
-    alphas: tuple[float, ...]
-    epsilons: tuple[float, ...]
-    temperatures: tuple[float, ...]  # of softmax policies; ``EPSILON_GREEDY``
-    keys: Keys
 
 
 class Mind(NamedTuple):
@@ -56,12 +50,9 @@ class Mind(NamedTuple):
     weights: Array  # [k, R, F, own·other], each level's own action varies slowest
     # of the level-1 thinker [R, S, n]; empty: no counts, and a fixed forecast
     counts: Array
-    alphas: tuple[float, ...] | Array  # [k]
-    epsilons: tuple[float, ...] | Array  # [k]
-    temperatures: tuple[float, ...] | Array  # [k]
     # [R, n] forecast of the player's own level in the current state; NaN: unknown
     foreseen: Array
-    keys: Keys
+    levels: Levels
     own: Constant
     other: Constant
 
@@ -97,14 +88,14 @@ def turn(move: PlayedRound) -> PlayedRound:
     return PlayedRound(move.b, move.a, move.r_other, move.r)
 
 
-def is_own(mind: Mind, j: int) -> bool:
+def is_own(levels: Levels, j: int) -> bool:
     """True if the thinker j = 0 … k − 1 models the player itself."""
-    return (len(mind.alphas) - 1 - j) % 2 == 0
+    return (len(levels.alphas) - 1 - j) % 2 == 0
 
 
 def count_actions(mind: Mind, j: int) -> int:
     """Number of actions of the other player for thinker j."""
-    return len(mind.other) if is_own(mind, j) else len(mind.own)
+    return len(mind.other) if is_own(mind.levels, j) else len(mind.own)
 
 
 def count_row(mind: Mind, marks: Array) -> Index:

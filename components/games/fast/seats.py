@@ -1,70 +1,84 @@
-"""Action values of a player in the compiled loop, and its constants of an episode."""
+"""A level-k thinker in the compiled loop."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from components.contracts.capabilities import QFunction
+from components.contracts.games import Seat
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
 from components.games.action_values.q_table import ActionWeights
 from components.games.fast.minds import Levels, Mind, constant
-from components.maths.compiled.loops import Array
+
+
+@dataclass
+class Hierarchy:
+    """Action values of all modelled players, and the counts of the level-1 players."""
+
+    # Q_1 … Q_(k−1) for each opponent in turn, and the agent's Q_k last
+    q: list[QFunction]
+    counts: Any  # of the level-1 players [R, S, n], for the opponents in turn; None: no counts
+    seat: Seat = rebuilt()
+    counted: Seat = rebuilt()  # with the numbers of actions that the level-1 players count
+    rng: Rng = rebuilt()
 
 
 class Seated:
-    """Action values of a player in one array; its tensors become views of it."""
+    """A player's action values in one array; its tensors become views of it."""
 
     def __init__(
         self,
-        values: list[QFunction],
-        counts: Callable[[Any], Tensor | None],
+        mind: Hierarchy,
         levels: Callable[[int], Levels],
         varies: bool,
         continuing: bool,
         alone: bool = True,
     ) -> None:
-        self.counts = counts  # of the level-1 thinker in a memory [R, S, n]
-        self.levels = levels  # constants of an episode
-        self.varies = varies  # whether they differ between episodes
+        self.levels_at = levels  # constants of an episode
+        self.varies = varies  # the constants differ between episodes
         self.alone = alone  # False: one of several minds of one type
         self.continuing = continuing  # the next episode begins in the final state of this one
-        self.built: tuple[Levels, Tensor | None, Mind] | None = None
-        tables = [q for q in values if isinstance(q, ActionWeights)]
+        self.levels = levels(0)
+        tables = [q for q in mind.q if isinstance(q, ActionWeights)]
         whole = torch.stack([q.values.flatten(2) for q in tables])
         for q, weights in zip(tables, whole, strict=True):
             q.values = weights.view_as(q.values)
-        self.own, self.other = tables[-1].values.shape[2:]
-        self.weights: Array = whole.numpy()
-
-    def _by_level(self, values: tuple[float, ...]) -> tuple[float, ...] | Array:
-        """Values per level; the loop is compiled for the length of a tuple."""
-        return values if self.alone else np.array(values)
-
-    def build_mind(self, mind: Any, episode: int) -> Mind:
-        """Return the player for the loop in an episode; most episodes reuse that of the previous
-        one."""
-        counts = self.counts(mind)
-        if self.built is not None and self.built[1] is counts:
-            levels, _, built = self.built
-            if not self.varies or self.levels(episode) == levels:
-                if not self.continuing:
-                    built.foreseen.fill(np.nan)
-                return built
-        levels = self.levels(episode)
-        built = Mind(
-            weights=self.weights,
-            counts=np.empty((0, 0, 0), self.weights.dtype) if counts is None else counts.numpy(),
-            alphas=self._by_level(levels.alphas),
-            epsilons=self._by_level(levels.epsilons),
-            temperatures=self._by_level(levels.temperatures),
-            foreseen=np.full((self.weights.shape[1], self.other), np.nan),
-            keys=levels.keys,
-            own=constant(self.own),
-            other=constant(self.other),
+        own, other = tables[-1].values.shape[2:]
+        weights = whole.numpy()
+        self.mind = Mind(
+            weights=weights,
+            counts=np.empty((0, 0, 0), weights.dtype)
+            if mind.counts is None
+            else mind.counts.numpy(),
+            foreseen=np.full((weights.shape[1], other), np.nan),
+            levels=self._by_level(),
+            own=constant(own),
+            other=constant(other),
         )
-        self.built = levels, counts, built
-        return built
+
+    def _by_level(self) -> Levels:
+        """Constants by level; the loop is compiled for the length of a tuple."""
+        levels = self.levels
+        if self.alone:
+            return levels
+        return levels._replace(
+            alphas=np.array(levels.alphas),
+            epsilons=np.array(levels.epsilons),
+            temperatures=np.array(levels.temperatures),
+        )
+
+    def at(self, episode: int) -> Mind:
+        """The player in an episode."""
+        changes = self.varies and self.levels_at(episode) != self.levels
+        if changes:
+            self.levels = self.levels_at(episode)
+            self.mind = self.mind._replace(levels=self._by_level())
+        if changes or not self.continuing:
+            self.mind.foreseen.fill(np.nan)
+        return self.mind

@@ -57,7 +57,7 @@ def count_action(mind: Mind, i: int, marks: Array, seen: int) -> None:
         return
     counts = mind.counts[i, count_row(mind, marks)]
     for b in range(count_actions(mind, 0)):
-        counts[b] *= mind.keys.forget
+        counts[b] *= mind.levels.forget
     counts[seen] += 1
 
 
@@ -103,15 +103,15 @@ def set_greedy(psi: Array, n: int, epsilon: float, ties: int, shares: Array, ans
 
 def set_policy(mind: Mind, j: int, psi: Array, n: int, scratch: Scratch, answer: Array) -> None:
     """Compute the policy of thinker j with n actions of values ψ."""
-    if mind.temperatures[j] > 0:
-        set_softmax(psi, n, mind.temperatures[j], answer)
+    if mind.levels.temperatures[j] > 0:
+        set_softmax(psi, n, mind.levels.temperatures[j], answer)
     else:
-        set_greedy(psi, n, mind.epsilons[j], mind.keys.ties, scratch.shares, answer)
+        set_greedy(psi, n, mind.levels.epsilons[j], mind.levels.ties, scratch.shares, answer)
 
 
 def respond(mind: Mind, j: int, i: int, marks: Array, guess: Array, scratch: Scratch) -> None:
     """Replace the forecast p(other|s) of thinker j by its own policy in s."""
-    n_own = len(mind.own) if is_own(mind, j) else len(mind.other)
+    n_own = len(mind.own) if is_own(mind.levels, j) else len(mind.other)
     other = count_actions(mind, j)
     weights = mind.weights[j, i]
     q = weights[marks[0]]  # no copy for one mark
@@ -119,7 +119,7 @@ def respond(mind: Mind, j: int, i: int, marks: Array, guess: Array, scratch: Scr
         q = scratch.q
         sum_weights(weights, marks, q)
     psi = scratch.psi
-    if not (mind.keys.samples and j > 0):
+    if not (mind.levels.samples and j > 0):
         expect(q, n_own, other, guess, psi)
         set_policy(mind, j, psi, n_own, scratch, guess)
         return
@@ -140,7 +140,7 @@ def foresee(mind: Mind, i: int, marks: Array, scratch: Scratch) -> None:
     guess = scratch.guess
     if math.isnan(mind.foreseen[i, 0]):
         forecast(mind, i, marks, guess)
-        for j in range(len(mind.alphas) - 1):
+        for j in range(len(mind.levels.alphas) - 1):
             respond(mind, j, i, marks, guess, scratch)
     else:
         for b in range(len(mind.other)):
@@ -150,7 +150,7 @@ def foresee(mind: Mind, i: int, marks: Array, scratch: Scratch) -> None:
 def choose_action(mind: Mind, i: int, marks: Array, scratch: Scratch) -> int:
     """Choose an action of the player in the state with these marks."""
     foresee(mind, i, marks, scratch)
-    respond(mind, len(mind.alphas) - 1, i, marks, scratch.guess, scratch)
+    respond(mind, len(mind.levels.alphas) - 1, i, marks, scratch.guess, scratch)
     return draw_index(scratch.guess, len(mind.own), draw_uniform(scratch.stream))
 
 
@@ -184,7 +184,7 @@ def update_values(
 
     The expectation is over ``guess``, or over one draw of it.
     """
-    n_own = len(mind.own) if is_own(mind, j) else len(mind.other)
+    n_own = len(mind.own) if is_own(mind.levels, j) else len(mind.other)
     other = count_actions(mind, j)
     weights = mind.weights[j, i]
     psi = scratch.psi
@@ -194,35 +194,39 @@ def update_values(
         if len(scratch.marks) > 1:
             q = scratch.q
             sum_weights(weights, scratch.after, q)
-        if mind.keys.samples and j > 0:
+        if mind.levels.samples and j > 0:
             drawn = draw_index(guess, other, draw_uniform(scratch.stream))
             for a in range(n_own):
                 psi[a] = q[a * other + drawn]
         else:
             expect(q, n_own, other, guess, psi)
-        target = move.r + mind.keys.gamma * largest(psi, n_own)
+        target = move.r + mind.levels.gamma * largest(psi, n_own)
     cell = np.uint64(move.a * other + (move.b if other > 1 else 0))
-    move_weights(weights, cell, target, mind.alphas[j], scratch)
+    move_weights(weights, cell, target, mind.levels.alphas[j], scratch)
 
 
 def learn(mind: Mind, i: int, move: PlayedRound, done: bool, cut: bool, scratch: Scratch) -> None:
     """Learn from a move from ``scratch.before`` to ``scratch.after``: Algorithm 4.1, lines 2 to 4.
 
     ``done``: s' is terminal; ``cut``: the horizon ends the episode there."""
-    goes_on = (mind.keys.bootstraps_horizon or not cut) and (mind.keys.bootstraps_ends or not done)
-    k = len(mind.alphas)
+    goes_on = (mind.levels.bootstraps_horizon or not cut) and (
+        mind.levels.bootstraps_ends or not done
+    )
+    k = len(mind.levels.alphas)
     count_action(mind, i, scratch.before, move.b if k % 2 == 1 else move.a)
-    forecast_marks = scratch.after if mind.keys.at_next else scratch.before
+    forecast_marks = scratch.after if mind.levels.at_next else scratch.before
     answers = scratch.guess_at
     forecast(mind, i, forecast_marks, answers)
     guess = answers
-    if not mind.keys.at_next:  # level 1 counts, and always forecasts at s'
+    if not mind.levels.at_next:  # level 1 counts, and always forecasts at s'
         guess = scratch.guess
         forecast(mind, i, scratch.after, guess)
     for j in range(k):
-        update_values(mind, j, i, move if is_own(mind, j) else turn(move), goes_on, guess, scratch)
+        update_values(
+            mind, j, i, move if is_own(mind.levels, j) else turn(move), goes_on, guess, scratch
+        )
         if j < k - 1:
             respond(mind, j, i, forecast_marks, answers, scratch)
             guess = answers
     for b in range(len(mind.other)):
-        mind.foreseen[i, b] = answers[b] if mind.keys.at_next else math.nan
+        mind.foreseen[i, b] = answers[b] if mind.levels.at_next else math.nan

@@ -9,6 +9,7 @@ import torch
 
 from components.contracts.posteriors import Played
 from components.figures.style import RED, Figures, bare, new_figure
+from components.games.agents.policies import in_every_state
 
 if TYPE_CHECKING:
     from components.games.environments.standing import EpisodeGame
@@ -27,12 +28,8 @@ def grid_policy(
 
     ``moves`` are (down, right) of each action; ``ends``, the terminal cells, have neither."""
     device = game.environment.device
-    psi = torch.stack(
-        [
-            play.values_at(torch.full((game.replicates,), s, device=device))
-            for s in range(rows * columns)
-        ]
-    ).cpu()  # [S, R, A]
+    values = in_every_state(play.values_at, rows * columns, game.replicates, device)
+    psi = values.transpose(0, 1).cpu()  # [S, R, A]
     best = (psi == psi.amax(-1, keepdim=True)).double()
     share = (best / best.sum(-1, keepdim=True)).mean(1)  # ties are split  # [S, A]
     value = psi.amax(-1).mean(1).view(rows, columns)

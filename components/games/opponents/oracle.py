@@ -13,6 +13,7 @@ from components.contracts.roles import ZeroToBelowOne
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.games.agents.policies import in_every_state
 from components.maths.spacing import row_numbers
 from components.registry import register
 
@@ -88,10 +89,8 @@ class OracleOpponent(Opponent[OracleState]):
             )
         game = state.game
         n = game.reward_b.shape[0]
-        states = torch.arange(n, device=turn.s.device)
-        # [R, S, A]
-        every = torch.stack([turn.policy(s.expand(state.replicates)) for s in states], 1)
-        q = best_response(game, every, self.gamma)
+        policy = in_every_state(turn.policy, n, state.replicates, turn.s.device)
+        q = best_response(game, policy, self.gamma)
         return q[row_numbers(turn.s), turn.s].argmax(-1)
 
     def observe(self, state: OracleState, move: Move) -> OracleState:

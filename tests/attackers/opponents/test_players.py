@@ -175,7 +175,7 @@ def test_learner_matches_decision_maker():
             b = invert(greedy(q, 0.2), uniforms[t][i])
             r = -50.0 if a == b else 50.0
             q[b] = 0.9 * q[b] + 0.1 * (r + 0.8 * max(q))
-        assert state.standing.adversary.mind.q.values[i, 0, :, 0].tolist() == pytest.approx(q)
+        assert state.standing.adversary.mind.q[0].values[i, 0, :, 0].tolist() == pytest.approx(q)
 
 
 def test_two_level_2_agents_reach_equilibrium():

@@ -64,7 +64,7 @@ def test_truncation_equals_the_cut_at_the_horizon(name):
 def test_action_values_of_a_truncated_fork_are_exact():
     """Q(go) = γ · 10 = 8 and Q(stay) = 1 + γ Q(go) = 7.4."""
     state, _ = game("Fork", explorer("q_learning"), episodes=150, kwargs={"limit": 2})
-    at_fork, gone = state.mind.q.values[..., 0].mean(0)  # [places, actions]
+    at_fork, gone = state.mind.q[0].values[..., 0].mean(0)  # [places, actions]
     assert_close(at_fork, double([7.4, 8.0]), rtol=0, atol=0.05)
     assert_close(gone, double([10.0, 10.0]), rtol=0, atol=0.05)
 

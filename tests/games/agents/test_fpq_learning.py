@@ -34,7 +34,7 @@ def test_updates_match_equations_4_2_and_4_3(forget):
             counts[s, b] += 1  # line 5
             # eq. (4.2)
             q[s, a, b] = 0.9 * q[s, a, b] + 0.1 * (r + 0.8 * max(psi(s_next)))
-        assert_near(state.mind.q.values[i], q)
+        assert_near(state.mind.q[0].values[i], q)
         assert_near(state.mind.counts[i], counts)
         assert_near(posterior.values[i], psi(s_next))
 
@@ -87,10 +87,10 @@ def test_agent_best_responds_to_stationary_opponent():
 def test_table_without_future_learns_payoffs():
     game = three_states(replicates=4, episodes=400)
     state, _ = play(game, component("inference", "fpq_learning", alpha=1.0, gamma=0.0, epsilon=1.0))
-    visited = state.mind.q.values != 0
+    visited = state.mind.q[0].values != 0
     assert visited.any()
     assert_close(
-        state.mind.q.values[visited], game.environment.reward_a.expand(4, -1, -1, -1)[visited]
+        state.mind.q[0].values[visited], game.environment.reward_a.expand(4, -1, -1, -1)[visited]
     )
 
 

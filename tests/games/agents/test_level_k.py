@@ -42,7 +42,7 @@ def test_level_1_is_fpq_learning(forget):
     game = three_states(replicates=5, episodes=80)
     state, posterior = play(game, component("inference", "level_k", level=1, forget=forget))
     fpq, other = play(game, component("inference", "fpq_learning", forget=forget))
-    assert torch.equal(state.mind.q[0].values, fpq.mind.q.values)
+    assert torch.equal(state.mind.q[0].values, fpq.mind.q[0].values)
     assert torch.equal(posterior.rewards, other.rewards)
 
 

@@ -17,14 +17,14 @@ def test_update_matches_equation_4_1():
             q[s, a] = 0.9 * q[s, a] + 0.1 * (r + 0.8 * max(q[s_next]))  # eq. (4.1)
             rewards.append(r)
         assert posterior.rewards[i].tolist() == rewards
-        assert_near(state.mind.q.values[i, :, :, 0], q)
+        assert_near(state.mind.q[0].values[i, :, :, 0], q)
         assert int(state.standing.s[i]) == s_next
 
 
 def test_table_with_rate_one_holds_last_reward():
     game = friend_or_foe(replicates=3, episodes=40)
     state, posterior = play(game, component("inference", "q_learning", alpha=1.0, gamma=0.0))
-    held = state.mind.q.values[:, 0, :, 0]
+    held = state.mind.q[0].values[:, 0, :, 0]
     assert set(held.flatten().tolist()) <= {50.0, -50.0}
     assert (held == posterior.rewards[:, -1:]).any(1).all()
 

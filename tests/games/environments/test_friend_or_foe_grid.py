@@ -192,7 +192,7 @@ def test_fictitious_play_learns_hiding_place():
     psi = torch.stack([posterior.values_at(torch.tensor([s])) for s in range(12)], 1)  # [R, S, A]
     # from the neighbour of the left target to it
     assert psi[0, [1, 3]].argmax(-1).tolist() == [3, 0]
-    gaps = (state.mind.q.values[0] - values(game.environment, 0.9, 0.5))[~game.environment.ends]
+    gaps = (state.mind.q[0].values[0] - values(game.environment, 0.9, 0.5))[~game.environment.ends]
     # rewards differ by 100: forecasts are frequencies of few visits
     assert gaps.abs().max() < 5
 

@@ -79,7 +79,7 @@ def test_fictitious_play_multiplies_forecasts():
                 n[s, b] += 1
             q[s, a, x, y] = 0.9 * q[s, a, x, y] + 0.1 * (r + 0.8 * max(psi(s_next)))
             s = s_next
-        assert_near(state.mind.q.values[i], q.reshape(2, 2, 6))
+        assert_near(state.mind.q[0].values[i], q.reshape(2, 2, 6))
         assert_near(state.mind.counts[i], np.hstack(counts))
     assert_near(posterior.forecast.sum(1), np.ones(3))
 

@@ -51,7 +51,7 @@ def test_update_solves_restricted_game():
 def test_full_trust_is_response_of_forecaster(forecaster):
     mine, posterior = play(three_states(3, 40), agent(1.0, forecaster))
     theirs, exact = play(three_states(3, 40), component("inference", forecaster))
-    q = theirs.mind.q[-1] if forecaster == "level_k" else theirs.mind.q
+    q = theirs.mind.q[-1]
     assert torch.equal(posterior.rewards, exact.rewards)
     assert_close(mine.mind.q.values, q.values)
     assert_close(posterior.values, exact.values)

@@ -117,9 +117,9 @@ def start_game(problem, inference, seed=3, alike=False, tensors=False):
     state = init(inference, component("model", model).build(problem, rng), problem, rng)
     assert isinstance(state, CompiledPlayerState) != tensors
     generator = torch.Generator().manual_seed(7)
-    values = [q for thinker, mind in inference.thinkers(state.mind) for q in thinker.tables(mind)]
+    values = [q for _, mind in inference.thinkers(state.mind) for q in mind.q]
     if hasattr(state.standing.adversary, "mind"):
-        values = values + problem.attacker.agent.tables(state.standing.adversary.mind)
+        values = values + state.standing.adversary.mind.q
     for q in values:
         held = next(iter(q.buffers()))
         held.copy_(torch.randn(held.shape[alike:], generator=generator, dtype=held.dtype))
@@ -153,9 +153,9 @@ def difference(one, other):
 
 
 def replicates_first(name, rows, replicates):
-    """Rows of traces [t, R] or [t, ·, R] averaged over the second half of the episodes, others
+    """Rows of traces [t, ·, R] averaged over the second half of the episodes, others
     unchanged: [R, ·]."""
-    if ".rewards" in name or ".beside" in name or ".firsts" in name:
+    if ".rewards" in name or ".firsts" in name:
         return rows[len(rows) // 2 :].mean(0).view(-1, replicates).T
     return rows.double().reshape(replicates, -1)
 

@@ -123,7 +123,7 @@ def count_all(agent, i, b, scratch):
 
 
 def add_unweighted(mind, i, marks, share, scratch):
-    ADD(mind, i, marks, 1.0 if mind.alphas.size == 2 else 0.0, scratch)
+    ADD(mind, i, marks, 1.0 if mind.levels.alphas.size == 2 else 0.0, scratch)
 
 
 ADD = averaging.add_values
@@ -149,7 +149,7 @@ BROKEN = {
         thinkers,
         "respond",
         lambda mind, j, *rest: (
-            None if j == 0 and len(mind.alphas) == 3 else RESPOND(mind, j, *rest)
+            None if j == 0 and len(mind.levels.alphas) == 3 else RESPOND(mind, j, *rest)
         ),
         ("chicken", "defects", "level 3"),
     ),
@@ -218,7 +218,7 @@ def test_known_policy_has_exact_mean_rewards(policy):
     inference = component("inference", "q_learning", **keys)
     rng, state = start_game(problem, inference)
     values = double([0.0, 1.0, 0.5])
-    inference.tables(state.mind)[0].values.copy_(values.view(1, 1, 3, 1))
+    state.mind.q[0].values.copy_(values.view(1, 1, 3, 1))
     play_episodes(inference, problem, rng, state, 0, 25)
     p = torch.softmax(values / 0.5, 0) if policy == "softmax" else double([0.1, 0.8, 0.1])
     rewards = state.standing.rewards_so_far

@@ -83,7 +83,7 @@ def test_sketches_without_collisions_match_dirichlet(forget):
     )
     other, exact = play(game, component("inference", "fpq_learning", forget=forget))
     assert torch.equal(posterior.rewards, exact.rewards)
-    assert_close(first_run.mind.q.values, other.mind.q.values)
+    assert_close(first_run.mind.q[0].values, other.mind.q[0].values)
     assert_close(posterior.forecast, exact.forecast)
 
 
