@@ -104,6 +104,7 @@ def generate_files() -> Iterator[tuple[str, str]]:
     yield "study_keys.md", study_keys_page.page()
     yield from publish_arena()
     yield from list_linked_files()
+    yield "llms.txt", (ROOT / "runner" / "llms.txt").read_text(encoding="utf-8")
     yield "assets/vendor/mathjax.js", read_mathjax()
     yield "SUMMARY.md", write_menu((title, path) for path, (title, _) in reference.items())
 
