@@ -21,7 +21,7 @@ from pathlib import Path
 import pandas as pd
 
 from runner.arena.rows import find_snapshots, prepare_row
-from runner.arena.scores import read_kept, read_snapshot, to_frame, write_kept
+from runner.arena.scores import read_kept, read_snapshots, write_kept
 from runner.arena.stored import keep_gold, stored_file
 from runner.arena.suite import Suite, load_suite
 from runner.report.origin import read_kept_scores
@@ -43,8 +43,7 @@ def merge(kept: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
 
 def keep(suite: Suite, budget: str, output_dir: Path) -> None:
     """Write the lines of finished runs into the kept scores."""
-    frozen = find_snapshots(suite, budget, output_dir)
-    lines = pd.concat([to_frame([]), *(read_snapshot(suite, budget, each) for each in frozen)])
+    lines = read_snapshots(suite, budget, find_snapshots(suite, budget, output_dir))
     is_row = lines["row"].isin([row.name for row in suite.rows])
     new = lines[is_row & (lines["state"] != "not run")]
     base = load_suite(suite.extends) if suite.extends else None

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from components import registry
 from runner.arena.frozen import refuse_frozen
 from runner.arena.lengths import find_length
 from runner.arena.norms import choose_norm, refuse_other_norm
-from runner.arena.scores import read_kept_lines, read_snapshot
+from runner.arena.scores import find_method, read_kept_lines, read_snapshots
 from runner.arena.suite import Suite
 from runner.disk.inside import inside
 from runner.errors import ConfigError
@@ -75,11 +74,11 @@ def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[
     for run in snapshot.runs:
         if run.refused and not (run.unfit or run.lacks_data):
             raise ConfigError(f"{run.name}: {run.refused}")
-        name = run.config.get("inference", {}).get("name")
-        if name and registry.get("inference", name).reads_truth:  # the reference of its scores
+        method = find_method(run)
+        if method and method.reads_truth:  # the reference of its scores
             raise ConfigError(
-                f"arena: inference={name} reads the truth, but a row must not; "
-                "remove reads_truth from its class"
+                f"arena: inference={run.config['inference']['name']} reads the truth, but a row must "
+                "not; remove reads_truth from its class"
             )
     if missing := [str(run.refused) for run in snapshot.runs if run.lacks_data]:
         title = (
@@ -129,11 +128,10 @@ def find_snapshots(suite: Suite, budget: str, output_dir: Path) -> list[Snapshot
 def read_lines(suite: Suite, budget: str, frozen: list[Snapshot]) -> pd.DataFrame:
     """Lines of the user's rows, and the kept lines of the budget, with costs that count, each
     replicate once; a row of the user's takes precedence over a kept one of its name."""
-    tables = [read_snapshot(suite, budget, snapshot) for snapshot in frozen]
-    names = [row for lines in tables for row in lines["row"]]
+    own = read_snapshots(suite, budget, frozen)
     kept = read_kept_lines(suite)
-    kept = kept[(kept["budget"] == budget) & ~kept["row"].isin(names)]
-    lines = pd.concat([*tables, kept], ignore_index=True)
+    kept = kept[(kept["budget"] == budget) & ~kept["row"].isin(own["row"])]
+    lines = pd.concat([own, kept], ignore_index=True)
     is_of_suite = lines["problem"].isin(suite.problems)
     is_of_suite &= lines["replicate"] < (suite.replicates or math.inf)
     lines = lines[is_of_suite].drop_duplicates(["row", "problem", "replicate", "step"])

@@ -54,11 +54,12 @@ def final_lines(lines: pd.DataFrame) -> pd.DataFrame:
     return lines[lines["step"] < 0]
 
 
-def read_snapshot(suite: Suite, budget: str, snapshot: Snapshot) -> pd.DataFrame:
-    """Lines of every run of a snapshot."""
+def read_snapshots(suite: Suite, budget: str, frozen: Iterable[Snapshot]) -> pd.DataFrame:
+    """Lines of every run of snapshots."""
     gold = load_gold(suite)
     return to_frame(
         line
+        for snapshot in frozen
         for run in snapshot.runs
         for line in _read_run(
             suite, budget, snapshot, run, gold[gold["problem"] == run.cell[PROBLEM_KEY]]
@@ -85,7 +86,8 @@ def _read_run(
         yield common | {"replicate": 0, "step": -1}
         return
     shown = set(suite.metrics)
-    if shown & OF_CHAINS and not _mixes(run):  # which imports the method
+    method = find_method(run) if shown & OF_CHAINS else None
+    if method and not method.mixes:  # it draws independently from its fitted posterior
         shown -= OF_CHAINS
     folder = snapshot.folder(run)
     result = {"replicate": 0, "step": -1, "metrics": facts["result"]}
@@ -101,13 +103,13 @@ def _read_run(
             yield common | {"replicate": replicate, "step": line["step"]} | values
 
 
-def _mixes(run: FrozenRun) -> bool:
-    """True unless the run's method is known to draw independently from its fitted posterior."""
+def find_method(run: FrozenRun) -> type[Any] | None:
+    """The inference method of a run, which is imported; None: it is not known here."""
     from components import registry
 
     name = run.config.get("inference", {}).get("name")
     is_known = name is not None and registry.exists("inference", name)
-    return not is_known or bool(registry.get("inference", name).mixes)
+    return registry.get("inference", name) if is_known else None
 
 
 def _by_replicate(shown: Set[str], line: dict[str, Any]) -> dict[int, dict[str, float]]:

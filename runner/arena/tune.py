@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from runner.arena.rows import make_row, prepare_row
-from runner.arena.scores import SCORED, read_snapshot
+from runner.arena.scores import SCORED, read_snapshots
 from runner.arena.standing.boards import Board
 from runner.arena.standing.problem_results import mean_results
 from runner.arena.standing.standings import Standing
@@ -109,7 +109,7 @@ def tune(
     settings = list_settings(overrides)
     derived = to_validation(suite)
     base = make_row(settings[0], name).name
-    parts = []
+    frozen = []
     rows: dict[str, Row] = {}
     for words in settings:
         changed = [word for word in words if word not in overrides]
@@ -119,8 +119,8 @@ def tune(
         code = run_remaining(snapshot, snapshot.runs, jobs)
         if code > 1:
             return row, code
-        parts.append(read_snapshot(derived, budget, snapshot))
-    lines = pd.concat(parts, ignore_index=True)
+        frozen.append(snapshot)
+    lines = read_snapshots(derived, budget, frozen)
     metric = suite.metrics[0]
     standings = Board(suite, budget, lines).rank(suite.tables[0])
     title = f"settings on the validation problems of {suite.name}"

@@ -12,7 +12,7 @@ from runner.arena.scores import (
     final_lines,
     find_state,
     read_kept,
-    read_snapshot,
+    read_snapshots,
     to_frame,
     write_kept,
 )
@@ -92,7 +92,7 @@ def test_independent_draws_have_no_effective_sample_size(tmp_path, monkeypatch, 
     result = {"error_mean": [0.5], "ess": [900.0]}
     facts = {"state": "done", "result": result, "checks": {}, "seed": 0}
     monkeypatch.setattr(Snapshot, "facts", lambda self, run: facts)
-    lines = read_snapshot(suite, "", snapshot)
+    lines = read_snapshots(suite, "", [snapshot])
     assert ("ess" in lines) is expected
     assert lines["error_mean"].tolist() == [0.5]
 
@@ -116,7 +116,7 @@ def test_row_is_run_and_shown(here, capsys, monkeypatch):
     suite = load_suite("toy")
     (snapshot,) = rows.find_snapshots(suite, "small", here / "outputs")
     assert snapshot.runs[0].experiment == "arena.toy"
-    lines = read_snapshot(suite, "small", snapshot)
+    lines = read_snapshots(suite, "small", [snapshot])
     states = final_lines(lines).groupby("problem")["state"].agg(list)
     assert states.to_dict() == {"normal": ["done"] * 2, "mixture": ["not run"]}
     assert snapshot.study.rows[0].overrides == ["inference=sgld"]
