@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from os import PathLike
-from pathlib import Path
 
 from runner.errors import ConfigError
 from runner.python.result import Result
@@ -50,7 +48,10 @@ def compare(
         >>> tests.loc[tests.metric == "nlpp", ["a", "b", "n"]].values.tolist()
         [['wide', 'narrow', 2]]
     """
-    unnamed, folders = _find_runs(runs, output_dir, bool(named))
+    words = [str(run) for run in runs if not isinstance(run, Result)]
+    in_archives, folders = find_records(words, output_dir)
+    given = [run for run in runs if isinstance(run, Result) or not is_archive(str(run))]
+    unnamed = given or ([] if named else in_archives)
     entries = [*((None, run) for run in unnamed), *named.items()]
     if len(entries) < 2:
         raise ConfigError(f"compare: needs two or more runs, got {len(entries)}")
@@ -62,14 +63,3 @@ def compare(
             raise ConfigError(f"compare: {label} occurs twice; name the runs, compare(a=…, b=…)")
         by_label[label] = record
     return Comparison.of(by_label)
-
-
-def _find_runs(
-    runs: Sequence[Result | str | PathLike[str]], output_dir: str | PathLike[str], has_others: bool
-) -> tuple[Sequence[Result | str | PathLike[str]], list[Path]]:
-    """Runs without archives, or all runs of the archives if there are no others; and the folders
-    searched for ids."""
-    words = [str(run) for run in runs if not isinstance(run, Result)]
-    in_archives, folders = find_records(words, output_dir)
-    given = [run for run in runs if isinstance(run, Result) or not is_archive(str(run))]
-    return given or ([] if has_others else in_archives), folders

@@ -36,8 +36,11 @@ def find(run: str, output_dir: Path) -> Path:
     """
     if (Path(run) / facts.NAME).exists():
         return Path(run)
-    named = [folder for folder in _folders(output_dir) if is_named(folder, run)]
-    matching = [folder for folder in named if (folder / facts.NAME).exists()]
+    matching = [
+        folder
+        for folder in _folders(output_dir)
+        if is_named(folder, run) and (folder / facts.NAME).exists()
+    ]
     if len(matching) == 1:
         return matching[0]
     if matching:

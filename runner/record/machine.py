@@ -46,17 +46,10 @@ def describe_hardware(device: str) -> Facts:
                 facts["cpu"] = line.split(":", 1)[1].strip()
                 break
     if device != "cpu":
-        facts["gpu"] = _device_name(device)
+        module = torch.get_device_module(device.partition(":")[0])
+        read_name = vars(module).get("get_device_name", str)  # "NVIDIA H100", or its name in torch
+        facts["gpu"] = str(read_name(device))
     return facts
-
-
-def _device_name(device: str) -> str:
-    """Product name of an accelerator, such as "NVIDIA H100", or else its name in torch."""
-    import torch
-
-    module = torch.get_device_module(device.partition(":")[0])
-    read_name = vars(module).get("get_device_name")
-    return device if read_name is None else str(read_name(device))
 
 
 def find_user() -> str | None:

@@ -12,7 +12,7 @@ import resource
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,20 +46,12 @@ def _take_start() -> float:
 
 def peak_mib() -> float:
     """Peak resident memory of this process in MiB."""
-    peak = _read_status("VmHWM")
-    if peak is not None:
-        return peak
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return int(line.split()[1]) / 1024
     size = float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)  # kB on Linux, bytes on macOS
     return size / MIB if sys.platform == "darwin" else size / 1024
-
-
-def _read_status(key: str) -> float | None:
-    """Entry of this process's status in MiB, or None if the system has none."""
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(key)), None)
 
 
 def folder_bytes(folder: Path) -> int:

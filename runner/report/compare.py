@@ -28,7 +28,7 @@ SIDE_BY_SIDE = 4  # runs; tables of more have a row for each
 
 
 def main(argv: list[str]) -> int:
-    """Compare the given runs; returns exit code 0."""
+    """Print the differences between runs and their results; returns exit code 0."""
     parser = Parser(
         prog="runner compare",
         description="Shows what differs between recorded runs (configuration, data, code, versions) and their results "
@@ -58,22 +58,13 @@ def main(argv: list[str]) -> int:
     if len(arguments.run) < 2 and not is_archive(arguments.run[0]):
         raise ConfigError(f"compare: give two runs or more, not {len(arguments.run)}")
     names, folders = find_records(arguments.run, arguments.output_dir)
-    return _compare(names, folders, everything=arguments.all)
-
-
-def _compare(names: list[str], folders: list[Path], everything: bool) -> int:
-    """Print the differences between runs and their results.
-
-    Raises:
-        ConfigError: fewer than two runs are readable.
-    """
     runs = _readable(names, folders)
     records: dict[str, ComparedRecord] = {}
     for run in runs:  # the same run may be in several archives
         again = sum(label.partition(" ")[0] == run.label for label in records)
         records[f"{run.label} {again + 1}" if again else run.label] = run
     first, *others = records
-    comparison = Comparison.of(records, first, everything)
+    comparison = Comparison.of(records, first, arguments.all)
     results = results_table(comparison.scores)
     differences = differences_table(comparison)
     if is_terminal(sys.stdout):

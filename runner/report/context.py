@@ -8,7 +8,6 @@ from typing import Any
 
 from runner.catalogue.settings import signed_overrides
 from runner.record.code import describe_commit
-from runner.record.facts import NUMBER
 from runner.report.compared_record import describe_machine
 from runner.report.results import describe_replicates
 from runner.report.run_views import RunView
@@ -64,7 +63,7 @@ def _describe_states(runs: list[RunView]) -> str:
     hours = sum(facts["seconds"] for facts in records) / 3600
     seconds = [facts["usage"].get("cpu_seconds") for facts in records]
     cpu = ""
-    if seconds and all(isinstance(value, NUMBER) for value in seconds):
+    if seconds and None not in seconds:
         cpu = f", {sum(seconds) / 3600:.1f} CPU hours"
     counts = ", ".join(f"{n} {state}" for state, n in states.items())
     return f"{counts}; {hours:.1f} h of computing{cpu}"

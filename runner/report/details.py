@@ -23,9 +23,8 @@ MAX_EMBEDDED_BYTES = 2_000_000  # largest total size of embedded figures
 def details(runs: Sequence[RunView], folder: Path) -> dict[str, Any]:
     """Values of the page's template: ``shared`` settings, ``places`` of runs by record, and links;
     ``folder``: folder of the page."""
-    shared = dict(runs[0].config) if runs else {}
-    for run in runs:
-        shared = {key: value for key, value in shared.items() if run.config.get(key) == value}
+    settings = runs[0].config.items() if runs else ()
+    shared = {k: v for k, v in settings if all(run.config.get(k) == v for run in runs)}
     size = sum(picture.stat().st_size for run in runs for picture in run.pictures)
 
     def link(place: Path | None) -> str:

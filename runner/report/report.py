@@ -94,7 +94,7 @@ def write(
     page_tables = tables
     if snapshot is None and kept.origin.rows:
         page_tables = restrict_to_kept_rows(tables, kept.origin.rows)
-    page_rows = {row.name: row for laid in page_tables for row, _ in laid.rows}.values()
+    page_rows = dict.fromkeys(row.name for laid in page_tables for row, _ in laid.rows)
     part = describe_part(only, runs, with_earlier=not kept.scores.empty)
     earlier = kept.origin if has_earlier_scores(snapshot, tables) else Origin()
     messages = [*part, *notes(snapshot, tables, runs, earlier)]
@@ -112,9 +112,7 @@ def write(
         "correction": CORRECTION,
         "reference": study.reference,
         "beside": beside(study),
-        "changes": {
-            row.name: row_changes[row.name] for row in page_rows if row.name in row_changes
-        },
+        "changes": {row: row_changes[row] for row in page_rows if row in row_changes},
         "figures": figures,
         "provenance": came_from,
         "runs": runs,

@@ -17,11 +17,6 @@ OVERLAP_TEST = (
 )
 MOST_NAMES = 4  # of rows in the first sentence
 CORRECTION = "Holm's correction for all tests of the table"
-BOLD = (
-    "the best row of a column and all that do not differ significantly from it "
-    f"({TEST}; {100 * LEVEL:.0f} % after Holm's correction for the rows of a column; rows of fewer "
-    f"than {MIN_PAIRS} replicates are left out)"
-)
 
 
 def describe_test(splits_overlap: bool) -> str:
@@ -31,7 +26,11 @@ def describe_test(splits_overlap: bool) -> str:
 
 def describe_bold(splits_overlap: bool) -> str:
     """The meaning of bold type."""
-    return BOLD.replace(TEST, describe_test(splits_overlap))
+    return (
+        "the best row of a column and all that do not differ significantly from it "
+        f"({describe_test(splits_overlap)}; {100 * LEVEL:.0f} % after Holm's correction for the rows of a column; "
+        f"rows of fewer than {MIN_PAIRS} replicates are left out)"
+    )
 
 
 def format_count(n: int, noun: str) -> str:

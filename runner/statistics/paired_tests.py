@@ -58,11 +58,8 @@ def summarise(values: Iterable[float]) -> Summary:
     all_values = list(values)
     finite = _finite(all_values)
     n = len(finite)
-    lost = len(all_values) - n
-    if not finite:
-        return Summary(math.nan, None, 0, lost)
     mean, se = mean_se(finite)
-    return Summary(mean, se if n > 1 else None, n, lost)
+    return Summary(mean, se if n > 1 else None, n, len(all_values) - n)
 
 
 def median_se(values: Iterable[float]) -> float | None:

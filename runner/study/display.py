@@ -18,7 +18,7 @@ from runner.record.lines import newest_line
 from runner.study.executor import RunningProcess
 from runner.study.job_pool import STOPPED_EXIT_CODES
 from runner.study.left_going import DetachedRun
-from runner.study.pricing.study_records import Forecast, words
+from runner.study.pricing.study_records import Forecast, format_seconds
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import out
 from runner.terminal.typed_values import format_typed
@@ -152,29 +152,29 @@ class StudyDisplay:
     def _remaining(self) -> str:
         """Text of the remaining time, if known."""
         seconds = self.forecast.remaining_seconds(self.going) if self.forecast else None
-        return "" if seconds is None else f"{words(seconds)} left"
+        return "" if seconds is None else f"about {format_seconds(seconds)} left"
 
-    def report_end(
-        self, run: FrozenRun, code: int, seconds: float, log: Path, stopped: bool
-    ) -> None:
+    def report_end(self, job: RunningProcess, code: int, stopped: bool) -> None:
         """Print a line for a run that ended, with reason and log if it failed; ``stopped``: the study
         was stopped."""
+        run = job.run
+        name = f"{run.name}  ({time.monotonic() - job.started:.0f} s)"
         now = state(self.snapshot, run)
         # possibly before it had a record or could write one
         if stopped and code in STOPPED_EXIT_CODES and now != "done":
             self.counts["interrupted"] += 1
-            out.print(f"interrupted  {run.name}  ({seconds:.0f} s)")
+            out.print(f"interrupted  {name}")
             return
         now = _end_state(now, code)
         self.counts[now] += 1
         self.progress.advance(self.task)
         if self.forecast:
             self.forecast.record_end(run)
-        self.going = [job for job in self.going if job.run is not run]
+        self.going = [other for other in self.going if other.run is not run]
         facts = self.snapshot.facts(run) or {}
-        line = f"{now:12s} {run.name}  ({seconds:.0f} s)"
+        line = f"{now:12s} {name}"
         if now != "done":
-            line += f"  {facts.get('error') or _reason(code, log)}  log: {log}"
+            line += f"  {facts.get('error') or _reason(code, job.log)}  log: {job.log}"
         out.print(line, style="red" if now in FAILED else None)
         if self.live is None and (remaining := self._remaining()) and not self.progress.finished:
             out.print(f"             {self.counts.total()} of {self.total}, {remaining}")

@@ -32,7 +32,7 @@ def log_file(snapshot: Snapshot, run: FrozenRun) -> Path:
     return inside(snapshot.file.parent / "logs", f"{run.signature}.log", "signature")
 
 
-OnEnd = Callable[[FrozenRun, int, float, Path, bool], None]
+OnEnd = Callable[[RunningProcess, int, bool], None]
 OnPoll = Callable[[list[RunningProcess]], None]
 
 
@@ -45,7 +45,7 @@ class Executor(ABC):
 
     poll_seconds: ClassVar[float]  # interval between checks
     snapshot: Snapshot
-    on_end: OnEnd  # run, exit code, seconds, log, and True if a signal stopped them all
+    on_end: OnEnd  # run, exit code, and True if a signal stopped them all
     on_poll: OnPoll = lambda going: None  # called between checks
     waiting: list[FrozenRun] = field(default_factory=list)
     going: list[RunningProcess] = field(default_factory=list)
@@ -71,8 +71,7 @@ class Executor(ABC):
 
     def end(self, job: RunningProcess, code: int) -> None:
         """Report a run that has ended."""
-        seconds = time.monotonic() - job.started
-        self.on_end(job.run, code, seconds, job.log, self.stopped_by is not None)
+        self.on_end(job, code, self.stopped_by is not None)
 
     def note_signal(self, signum: int, _frame: Any) -> None:
         """Handle the signals that stop the executor."""

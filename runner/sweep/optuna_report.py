@@ -49,11 +49,8 @@ def _value(k: int) -> Callable[[FrozenTrial], float]:
 def _varied_keys(study: Study) -> list[str]:
     """Searched keys with more than one value in completed trials."""
     trials = completed_trials(study)
-    return (
-        [key for key in trials[0].params if len({str(t.params[key]) for t in trials}) > 1]
-        if trials
-        else []
-    )
+    keys = trials[0].params if trials else ()
+    return [key for key in keys if len({str(t.params[key]) for t in trials}) > 1]
 
 
 def figures(study: Study) -> Iterator[tuple[str, go.Figure]]:

@@ -121,8 +121,11 @@ class Mirror:
                 content = RecordContent.of(self.folder)
                 file = MarksFile(self.folder, self.store)
                 client = self._connect()
+                own_files = (self.output_dir / FOLDER).resolve().as_uri()
+                # a server chooses the location itself
+                files_at = own_files if self.uri.startswith("sqlite") else None
                 with suppress(RunDeletedError):
-                    Push(client, file, self.folder, self._files_at).push(content)
+                    Push(client, file, self.folder, files_at).push(content)
                 _note(file, None)
         except Exception as error:
             # MLflow's clients raise errors of requests, SQLAlchemy and MLflow; none may stop a run
@@ -139,15 +142,6 @@ class Mirror:
     def _connect(self) -> MlflowClient:
         self.client = self.client or open_client(self.output_dir)
         return self.client
-
-    @property
-    def _files_at(self) -> str | None:
-        """Artifact location for a new experiment; None if a server chooses it."""
-        return (
-            (self.output_dir / "mlartifacts").resolve().as_uri()
-            if self.uri.startswith("sqlite")
-            else None
-        )
 
     def _answers(self, error: Exception) -> bool:
         """True if the store is reachable and rejected the data."""

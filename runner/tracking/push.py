@@ -99,14 +99,12 @@ class Push:
         if experiment is None:
             try:
                 tags = dict(EXPERIMENT_KIND_TAG)
-                created: str = self.client.create_experiment(name, self.files_at, tags)
-                return created
+                return str(self.client.create_experiment(name, self.files_at, tags))
             except MlflowException:  # created by another process in the meantime
                 experiment = self.client.get_experiment_by_name(name)
                 if experiment is None:
                     raise
-        existing: str = experiment.experiment_id
-        return existing
+        return str(experiment.experiment_id)
 
     def _make(
         self, marks: RunMarks, content: RecordContent, name: str, start: int, tags: dict[str, str]

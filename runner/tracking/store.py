@@ -114,15 +114,11 @@ def lock_file(path: Path, seconds: float = -1) -> Iterator[None]:
     from filelock import FileLock, Timeout  # takes 0.1 s and is only needed by the pusher
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path)
     try:
-        lock.acquire(timeout=seconds)
+        with FileLock(path, timeout=seconds):
+            yield
     except Timeout:
         raise BusyError(f"{path} is still held by another upload after {seconds:.0f} s") from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 @contextmanager
@@ -142,16 +138,9 @@ def one_at_a_time(uri: str, seconds: float = -1) -> Iterator[None]:
 @contextmanager
 def remove_stray_folders(uri: str) -> Iterator[None]:
     """Remove folders that MLflow creates from the undecoded path of a database, including %25."""
-    spelt = (
-        Path(uri.removeprefix(SQLITE_SCHEME)).parent
-        if uri.startswith(SQLITE_SCHEME) and "%" in uri
-        else None
-    )
-    strays = (
-        []
-        if spelt is None
-        else [folder for folder in (spelt, *spelt.parents) if not folder.exists()]
-    )
+    is_escaped = uri.startswith(SQLITE_SCHEME) and "%" in uri
+    spelt = Path(uri.removeprefix(SQLITE_SCHEME)).parents if is_escaped else ()
+    strays = [folder for folder in spelt if not folder.exists()]
     try:
         yield
     finally:

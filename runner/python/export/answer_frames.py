@@ -59,9 +59,3 @@ def frame_of_clusters(log_density: Tensor, clusters: Tensor | None) -> pd.DataFr
         out["cluster"] = numbers if all(numbers) else pd.array(numbers, dtype="Int64")
         out |= {f"p({k + 1})": clusters[:, k].tolist() for k in range(clusters.shape[1])}
     return pd.DataFrame({**out, "log_density": log_density.tolist()})
-
-
-def frame_of_topics(proportions: Tensor) -> pd.DataFrame:
-    """One row per document: proportions of topics."""
-    names = [f"topic {k + 1}" for k in range(proportions.shape[1])]
-    return pd.DataFrame(proportions.cpu().tolist(), columns=names)

@@ -27,11 +27,7 @@ from components.series.sequence import Sequence
 from components.topics.corpus import Corpus
 from components.topics.topic_scores import mean_proportions
 from runner.errors import ConfigError
-from runner.python.export.answer_frames import (
-    frame_of_clusters,
-    frame_of_predictive,
-    frame_of_topics,
-)
+from runner.python.export.answer_frames import frame_of_clusters, frame_of_predictive
 from runner.python.export.new_rows import to_documents, to_inputs
 from runner.python.export.restored import RestoredRun
 from runner.python.export.series_answers import SeriesAnswers
@@ -74,7 +70,6 @@ class LabelAnswers:
     """Predictions of labels of new rows."""
 
     kind: ClassVar[Literal["labels"]] = "labels"
-    meaning: ClassVar[str] = "labels of new rows"
     run: RestoredRun
     problem: Supervised  # problem of the first replicate if there are several
 
@@ -116,7 +111,6 @@ class TopicAnswers:
     """Predictions of topics in new documents."""
 
     kind: ClassVar[Literal["topics"]] = "topics"
-    meaning: ClassVar[str] = "proportions of topics in new documents"
     problem: Corpus
     posterior: HoldsTopics
 
@@ -131,7 +125,9 @@ class TopicAnswers:
 
     def frame(self, rows: Any, where: str, *_selection: object) -> pd.DataFrame:
         """One row per document: proportions of topics."""
-        return frame_of_topics(self.ask(to_documents(rows, self.problem.vocabulary, where)))
+        proportions = self.ask(to_documents(rows, self.problem.vocabulary, where))
+        names = [f"topic {k + 1}" for k in range(proportions.shape[1])]
+        return pd.DataFrame(proportions.cpu().tolist(), columns=names)
 
     def probes(self) -> Iterator[tuple[Any, ...]]:
         """Predictions for test documents."""
@@ -143,7 +139,6 @@ class ClusterAnswers:
     """Densities and clusters of new unlabelled rows."""
 
     kind: ClassVar[Literal["clusters"]] = "clusters"
-    meaning: ClassVar[str] = "clusters and densities of new rows"
     problem: Unlabelled
     posterior: PredictsRows[Rows]
     like: Rows  # training rows

@@ -133,9 +133,8 @@ class FittedModel:
             raise ConfigError("predict: rows are missing; give a frame, or a CSV or Parquet file")
         else:
             out = asked.frame(rows, where, replicate, variant)
-            out = (
-                out.set_axis(rows.index) if not is_file and isinstance(rows, pd.DataFrame) else out
-            )
+            if isinstance(rows, pd.DataFrame) and not is_file:
+                out = out.set_axis(rows.index)
         if missing := int(out.isna().any(axis=1).sum()):
             warnings.warn(
                 f"{missing:,} of {len(out):,} predictions are not finite; their cells are empty",

@@ -32,7 +32,6 @@ class SeriesAnswers:
     """Forecasts of times after the training times."""
 
     kind: ClassVar[Literal["forecasts"]] = "forecasts"
-    meaning: ClassVar[str] = "forecasts of the series after its end"
     run: RestoredRun
     problem: Sequence
     posterior: Forecasts

@@ -121,10 +121,13 @@ def find_in(name: str, folders: list[Path]) -> Path:
     Raises:
         ConfigError: the run does not exist or is ambiguous.
     """
-    for folder in folders[:-1]:
-        if any(record_folders.is_named(path, name) for path in record_folders.runs(folder)):
-            return record_folders.find(name, folder)
-    return record_folders.find(name, folders[-1])
+    *archives, last = folders
+    has_run = (
+        folder
+        for folder in archives
+        if any(record_folders.is_named(path, name) for path in record_folders.runs(folder))
+    )
+    return record_folders.find(name, next(has_run, last))
 
 
 def _read_manifest(archive: zipfile.ZipFile, source: str) -> Manifest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from runner.report.figures.charts import to_chart
 from runner.report.figures.traces import Chart
@@ -62,12 +62,6 @@ class Picture(NamedTuple):
 
 def mark_smoke(figure: Figure) -> Figure:
     """Add the pale watermark ``SMOKE`` to a figure, so that it is not mistaken for a result."""
-    style: dict[str, Any] = {
-        "fontsize": 32,
-        "color": "#b2182b",
-        "alpha": 0.25,
-        "rotation": 20,
-        "zorder": 10,
-    }
-    figure.text(0.5, 0.5, SMOKE, ha="center", va="center", **style)
+    text = figure.text(0.5, 0.5, SMOKE, ha="center", va="center", fontsize=32, rotation=20)
+    text.set(color="#b2182b", alpha=0.25, zorder=10)
     return figure

@@ -19,7 +19,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy.stats import friedmanchisquare, rankdata, studentized_range
+from scipy.stats import friedmanchisquare, studentized_range
 
 from runner.report.figures.picture import FigureSource, Picture
 from runner.report.scores.cells import TableLayout
@@ -61,19 +61,17 @@ class Ranking:
 
 def rank(scores: pd.DataFrame, test: Literal["nemenyi", "wilcoxon"]) -> Ranking:
     """Rank rows by their scores [blocks, rows], where lower is better."""
-    table = scores.to_numpy(float)  # [N, k]
-    n, k = table.shape
+    n, k = scores.shape
     # ties share the mean of their ranks
-    rows = list(map(str, scores))
-    ranks = dict(zip(rows, rankdata(table, axis=1).mean(axis=0).tolist(), strict=True))
-    is_level = bool((table == table[:, :1]).all())
-    p_friedman = 1.0 if is_level else float(friedmanchisquare(*table.T).pvalue)
-    pairs = list(combinations(rows, 2))
+    ranks = {str(row): float(mean) for row, mean in scores.rank(axis=1).mean().items()}
+    is_level = scores.nunique(axis=1).max() == 1
+    p_friedman = 1.0 if is_level else float(friedmanchisquare(*scores.to_numpy(float).T).pvalue)
+    pairs = list(combinations(ranks, 2))
     if test == "nemenyi":
         distance = critical_difference(k, n)
         alike = {frozenset((a, b)) for a, b in pairs if abs(ranks[a] - ranks[b]) <= distance}
         return Ranking(ranks, n, p_friedman, distance, alike)
-    values = {row: scores_by_replicate(scores[row]) for row in rows}
+    values = {row: scores_by_replicate(scores[row]) for row in ranks}
     tested = holm({(a, b): compare(values[a], values[b]) for a, b in pairs})
     alike = {frozenset(rows) for rows, pair in tested.items() if not pair.p_holm <= LEVEL}
     return Ranking(ranks, n, p_friedman, None, alike)

@@ -52,18 +52,18 @@ def draw_spread(spec: SpreadSpec, source: FigureSource) -> Picture | None:
 def _find_chosen(runs: list[RunView]) -> Iterator[tuple[str, str]]:
     """Row and column of filter runs with the β chosen by another run in the same cell for the same
     filter."""
+    chosen = []
     for view in runs:
         betas = scores(view.facts, view.folder, CHOSEN) if view.facts and view.folder else {}
-        if not betas:
-            continue
-        part = _inference(view).get("filter") or {}
-        chosen = part.get("name"), Counter(betas.values()).most_common(1)[0][0]
-        for other in runs:
-            settings = _inference(other)
-            is_beside = other.run.cell == view.run.cell and _data(other) == _data(view)
-            if (settings.get("name"), settings.get("beta")) == chosen and is_beside:
-                columns = (str(value) for key, value in other.run.cell.items() if key != "seed")
-                yield other.run.row, next(columns, "")
+        if betas:
+            part = _inference(view).get("filter") or {}
+            beta = Counter(betas.values()).most_common(1)[0][0]
+            chosen.append((part.get("name"), beta, view.run.cell, _data(view)))
+    for view in runs:
+        settings = _inference(view)
+        if (settings.get("name"), settings.get("beta"), view.run.cell, _data(view)) in chosen:
+            columns = (str(value) for key, value in view.run.cell.items() if key != "seed")
+            yield view.run.row, next(columns, "")
 
 
 def _inference(view: RunView) -> Any:

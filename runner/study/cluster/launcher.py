@@ -55,8 +55,12 @@ def _preset(words: list[str]) -> Launcher:
         raise ConfigError(f"{words[0]}: the launcher is missing; add {KEY}=slurm, ray or joblib")
     try:
         node = compose_in_full(words).hydra.launcher
+        values = {k: node[k] for k in node if k not in ("_target_", "submitit_folder", "name")}
         keys: Any = {
-            k: _plain(node, k) for k in node if k not in ("_target_", "submitit_folder", "name")
+            key: OmegaConf.to_container(value, resolve=True)
+            if OmegaConf.is_config(value)
+            else value
+            for key, value in values.items()
         }
     except OmegaConfBaseException as error:
         raise ConfigError(str(error).splitlines()[0]) from None
@@ -72,11 +76,6 @@ def _preset(words: list[str]) -> Launcher:
             f"{KEY}={name}: not supported by studies; use {', '.join(['joblib', *ENGINES.values()])}"
         )
     return Launcher(ENGINES[kind], keys=keys)
-
-
-def _plain(node: Any, key: str) -> Any:
-    value = node[key]
-    return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
 
 
 def engine(launcher: Launcher, folder: Path) -> Any:

@@ -42,11 +42,6 @@ SHORTEST_INTERVAL = 2.0
 LONGEST_INTERVAL = 30.0
 
 
-def describe_end(state: str) -> str:
-    """Cause of a job's end, in words."""
-    return f"{state}: {CAUSES[state]}" if state in CAUSES else state
-
-
 class SlurmStates:
     """States of all jobs of a study, from one call for all of them.
 
@@ -168,7 +163,8 @@ class QueuedJob:
         state = self.state()
         if self.states is None or state == "FINISHED":
             return ""
-        return f"slurm {self.id} {describe_end(state)}"
+        cause = f": {CAUSES[state]}" if state in CAUSES else ""
+        return f"slurm {self.id} {state}{cause}"
 
     def stop(self) -> None:
         """Do nothing: queued jobs continue without the study's process."""

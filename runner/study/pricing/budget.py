@@ -14,16 +14,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from components.errors import list_names
 from runner.errors import ConfigError
 from runner.study.definition import StudyDefinition
 from runner.study.pricing.price import Price
 from runner.study.pricing.price_list import (
-    describe_seconds,
     group_by_row,
     price_runs,
     show_search,
 )
-from runner.study.pricing.study_records import makespan
+from runner.study.pricing.study_records import format_seconds, makespan
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import out
 
@@ -85,7 +85,7 @@ def choose_rows(
         if errors:
             left_out[name] = f"no price: {errors[0]}"
         elif total([*taken, *row]) > seconds:
-            left_out[name] = f"about {describe_seconds(total(row))}"
+            left_out[name] = f"about {format_seconds(total(row))}"
         else:
             taken += row
     return AffordableRows(taken, total(taken), left_out)
@@ -121,12 +121,12 @@ class TimeBudget:
         rows = len({run.row for run in choice.runs})
         fits = (
             f"rows that fit: {rows}, runs: {len(choice.runs)}, "
-            f"about {describe_seconds(choice.seconds)} with {jobs} in parallel"
+            f"about {format_seconds(choice.seconds)} with {jobs} in parallel"
             if rows
             else "no row fits"
         )
-        remaining_text = describe_seconds(remaining) if remaining > 0.0 else "nothing"
-        out.print(f"budget   {describe_seconds(self.seconds)}, {remaining_text} left: {fits}")
+        remaining_text = format_seconds(remaining) if remaining > 0.0 else "nothing"
+        out.print(f"budget   {format_seconds(self.seconds)}, {remaining_text} left: {fits}")
         for name, why in choice.left_out.items():
             out.print(f"skipped  {name}: {why}")
         if choice.left_out:
@@ -145,9 +145,7 @@ class TimeBudget:
 
     def report_late(self) -> None:
         """Report runs that were not started because others took longer than expected."""
-        late = self.dropped
-        if late:
-            names = "; ".join(run.name for run in late[:SHOWN])
-            more = f"; {len(late) - SHOWN} more" if len(late) > SHOWN else ""
-            out.print(f"skipped, out of time: {names}{more}")
+        if self.dropped:
+            names = list_names([run.name for run in self.dropped], SHOWN, "; ")
+            out.print(f"skipped, out of time: {names}")
             out.print(f"the rest {self.rest}")

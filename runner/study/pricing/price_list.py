@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runner.study.pricing.price import Price
 from runner.study.pricing.probes import measure_runs
-from runner.study.pricing.study_records import StudyRecords, cost_key, makespan, words
+from runner.study.pricing.study_records import StudyRecords, cost_key, format_seconds, makespan
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import out
 
@@ -35,26 +35,24 @@ def price_runs(
     A probe takes ``seconds`` and serves all runs of equal cost.  Without probes (None), records of
     the same components are used.  No probe begins after ``ends`` on the monotonic clock."""
     records = StudyRecords(snapshot, runs)
-    prices = {run.signature: records.price(run) for run in runs}
-    known_prices = {signature: price for signature, price in prices.items() if price is not None}
-    open_runs = [run for run in runs if run.signature not in known_prices]
+    prices = {run.signature: price for run in runs if (price := records.price(run))}
+    open_runs = [run for run in runs if run.signature not in prices]
     if seconds is None:
-        return known_prices | {run.signature: records.rough_price(run) for run in open_runs}
-    groups: dict[tuple[str, str, int], list[FrozenRun]] = {}
-    for run in open_runs:
-        key = run.experiment, cost_key(run.config, run.data), int(run.config["replicates"])
-        groups.setdefault(key, []).append(run)
-    probes = measure_runs(snapshot, [group[0] for group in groups.values()], jobs, seconds, ends)
-    for group in groups.values():
-        known_prices |= {run.signature: probes[group[0].signature] for run in group}
-    return known_prices
+        return prices | {run.signature: records.rough_price(run) for run in open_runs}
+    keys = {
+        run.signature: (run.experiment, cost_key(run.config, run.data), run.config["replicates"])
+        for run in open_runs
+    }
+    probed = {keys[run.signature]: run for run in open_runs}
+    found = measure_runs(snapshot, list(probed.values()), jobs, seconds, ends)
+    return prices | {signature: found[probed[key].signature] for signature, key in keys.items()}
 
 
 def group_by_row(runs: Sequence[FrozenRun]) -> dict[str, list[FrozenRun]]:
     """Runs of each row of a study."""
-    rows: dict[str, list[FrozenRun]] = {}
+    rows = defaultdict[str, list[FrozenRun]](list)
     for run in runs:
-        rows.setdefault(run.row, []).append(run)
+        rows[run.row].append(run)
     return rows
 
 
@@ -90,11 +88,6 @@ def _sum_prices(
     }
 
 
-def describe_seconds(seconds: float) -> str:
-    """Format a time with a suitable unit, without ``about``."""
-    return words(seconds).removeprefix("about ")
-
-
 HEADER = ("", "runs", "CPU time", "time", "MiB per process", "disk, MB", "source", "")
 
 
@@ -104,7 +97,7 @@ def to_cells(line: Line) -> tuple[str, ...]:
     if unpriced == line["runs"]:
         why = f"error: {line['error']}" if line["error"] else ""
         return (line["row"], str(unpriced), "–", "–", "–", "–", "", why)
-    cpu, low, high = (describe_seconds(line[f"cpu_seconds{end}"]) for end in ("", "_low", "_high"))
+    cpu, low, high = (format_seconds(line[f"cpu_seconds{end}"]) for end in ("", "_low", "_high"))
     is_wide = line["cpu_seconds_high"] >= KEPT_APART * line["cpu_seconds"]
     remarks = [line["note"]]
     if unpriced:
@@ -113,7 +106,7 @@ def to_cells(line: Line) -> tuple[str, ...]:
         line["row"],
         str(line["runs"]),
         f"{cpu} ({low} to {high})" if is_wide else cpu,
-        describe_seconds(line["wall_seconds"]),
+        format_seconds(line["wall_seconds"]),
         "–" if line["peak_mib"] is None else str(line["peak_mib"]),
         "–" if line["disk_mb"] is None else f"{line['disk_mb']:.1f}",
         ", ".join(SOURCES[source] for source in line["source"].split(", ")),

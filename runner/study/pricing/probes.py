@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from runner.errors import RunFailure
 from runner.study import snapshot as snapshots
 from runner.study.display import last_line
+from runner.study.executor import RunningProcess
 from runner.study.job_pool import JobPool, command
 from runner.study.pricing.price import PROBE_SPREAD, ROUGH_SPREAD, MeasuredRun, Price, price_run
 from runner.study.pricing.probe import limit
@@ -51,11 +52,12 @@ def measure_runs(
         small = [replace(run, config=run.config | UNRECORDED) for run in runs]
         study = replace(snapshot, runs=small, output_dir=Path(folder))
 
-        def end(run: FrozenRun, code: int, _seconds: float, log: Path, _stopped: bool) -> None:
-            failure = last_line(log) if code else ""
+        def end(job: RunningProcess, code: int, _stopped: bool) -> None:
+            failure = last_line(job.log) if code else ""
             if code == -signal.SIGXCPU:
                 failure = f"took more than {limit(seconds)} s; raise --probe-seconds"
-            prices[run.signature] = price_probe(run, Path(folder) / run.signature, failure)
+            place = Path(folder) / job.run.signature
+            prices[job.run.signature] = price_probe(job.run, place, failure)
             show_count("probing", sum(p is not TOO_LATE for p in prices.values()), len(runs))
 
         def start(snapshot: Snapshot, run: FrozenRun) -> list[str]:

@@ -135,19 +135,16 @@ class Forecast:
 
     def before(self) -> str:
         """Text of the forecast before any run has started."""
-        runs = list(self.waiting.values())
-        expected = [self.records.seconds(run) for run in runs]
-        durations = [seconds for seconds in expected if seconds is not None]
-        number = f"{len(runs)} runs" if len(runs) != 1 else "1 run"
-        if not durations:
+        number = f"{len(self.waiting)} runs" if len(self.waiting) != 1 else "1 run"
+        total = self.remaining_seconds([])
+        if total is None:
             return f"{number}; time estimate after the first steps"
-        usual = statistics.mean(durations)
-        total = makespan([], [seconds or usual for seconds in expected], self.jobs)
-        n_others = len(runs) - len(durations)
+        n_others = sum(self.records.seconds(run) is None for run in self.waiting.values())
         others = (
             f", assuming that {n_others} without a record are like the others" if n_others else ""
         )
-        return f"{number}, {words(total)} with {self.jobs} in parallel, from records of similar runs{others}"
+        time_left = f"about {format_seconds(total)} with {self.jobs} in parallel"
+        return f"{number}, {time_left}, from records of similar runs{others}"
 
     def record_end(self, run: FrozenRun) -> None:
         """Record the end of a run, and its time if it is done."""
@@ -201,8 +198,8 @@ def makespan(now: Iterable[float], waiting: Iterable[float], jobs: int) -> float
     return max(busy)
 
 
-def words(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Format an approximate time with a suitable unit."""
     if seconds < 90:
-        return f"about {max(1, round(seconds))} s"
-    return f"about {seconds / 60:.0f} min" if seconds < 90 * 60 else f"about {seconds / 3600:.1f} h"
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"

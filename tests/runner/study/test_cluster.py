@@ -110,7 +110,7 @@ def queue(tmp_path, monkeypatch):
     ended: list[tuple[str, int]] = []
 
     def make_queue():
-        end = lambda run, code, *_: ended.append((run.name, code))  # noqa: E731
+        end = lambda job, code, *_: ended.append((job.run.name, code))  # noqa: E731
         return JobQueue(frozen, end, launcher=Launcher("slurm"))
 
     return frozen, fake, make_queue, ended

@@ -237,7 +237,7 @@ def test_pool_skips_runs_taken_from_the_waiting_ones(tmp_path):
     ended = []
     pool = JobPool(
         make_snapshot(tmp_path, *runs),
-        lambda run, *_: ended.append(run.name),
+        lambda job, *_: ended.append(job.run.name),
         command=lambda *_: [sys.executable, "-c", ""],
     )
     pool.drop_late = lambda waiting: waiting.remove(runs[1]) if runs[1] in waiting else None

@@ -17,6 +17,7 @@ from support.runs.made_studies import STEP_SIZES as DEFINITION
 from runner.errors import ConfigError
 from runner.study import snapshot, study
 from runner.study.display import StudyDisplay
+from runner.study.executor import RunningProcess
 from runner.study.snapshot import Snapshot
 
 
@@ -228,5 +229,5 @@ def test_ctrl_c_is_not_a_failure(make_study, tmp_path, code, stopped, counted):
     frozen = make_study("a")
     (tmp_path / "log").write_text("")
     shown = StudyDisplay(frozen, 1)
-    shown.report_end(frozen.runs[0], code, 1.0, tmp_path / "log", stopped)
+    shown.report_end(RunningProcess(frozen.runs[0], None, 0.0, tmp_path / "log"), code, stopped)
     assert shown.counts == {counted: 1}

@@ -12,7 +12,13 @@ from support.runs.made_studies import make_run, make_snapshot
 from runner.record.lines import newest_line
 from runner.record.usage import PHASES
 from runner.study.executor import RunningProcess
-from runner.study.pricing.study_records import Forecast, StudyRecords, cost_key, makespan, words
+from runner.study.pricing.study_records import (
+    Forecast,
+    StudyRecords,
+    cost_key,
+    format_seconds,
+    makespan,
+)
 
 USAGE = dict.fromkeys(PHASES, 0.0) | {
     "cpu_seconds": 50.0,
@@ -162,8 +168,8 @@ def test_waiting_runs_take_the_first_free_slot(busy, waiting, jobs, end):
 
 
 def test_durations_have_a_readable_unit():
-    texts = ["about 1 s", "about 89 s", "about 10 min", "about 4.0 h"]
-    assert [words(s) for s in (0.2, 89, 600, 4 * 3600)] == texts
+    texts = ["1 s", "89 s", "10 min", "4.0 h"]
+    assert [format_seconds(s) for s in (0.2, 89, 600, 4 * 3600)] == texts
 
 
 def test_incomplete_line_is_no_progress(tmp_path):

@@ -124,7 +124,7 @@ def test_orphaned_run_is_stopped_with_the_study(killed_study):
     (run,) = left_going(killed_study)
     assert runs_to_await(killed_study, {"sb"}) == [run], "nobody else looks after it"
     ended: list[int] = []
-    stopped_at_once(killed_study, lambda run, code, *_: ended.append(code))
+    stopped_at_once(killed_study, lambda job, code, *_: ended.append(code))
     assert killed_study.state(run) == "interrupted"
     assert len(ended) == 1
     assert left_going(killed_study) == []
