@@ -14,6 +14,7 @@ from runner.python.words import flat, refuse_too_large
 from runner.record import folders
 from runner.record.facts import (
     CHOSEN_ROLES,
+    Facts,
     RunState,
     read_config,
     read_facts_or_warn,
@@ -128,7 +129,7 @@ def runs(
     return frame.sort_values("started", kind="stable", ignore_index=True)
 
 
-def _values_or_warn(folder: Path) -> dict[str, Any] | None:
+def _values_or_warn(folder: Path) -> Facts | None:
     """Settings of a record by dotted key; a nested component's key has its name.
 
     None, after a warning, if they cannot be read.
@@ -140,7 +141,7 @@ def _values_or_warn(folder: Path) -> dict[str, Any] | None:
     return None
 
 
-def _refuse_unknown_names(conditions: dict[str, Any], *, has_runs: bool) -> None:
+def _refuse_unknown_names(conditions: Facts, *, has_runs: bool) -> None:
     """Check states and components in filters that no run has.
 
     Raises:
@@ -158,7 +159,7 @@ def _is_wanted(value: Any, wanted: Any) -> bool:
     return value == wanted or (isinstance(wanted, list | tuple | set | range) and value in wanted)
 
 
-def _scores(folder: Path, facts: dict[str, Any], parts: bool) -> dict[str, float]:
+def _scores(folder: Path, facts: Facts, parts: bool) -> dict[str, float]:
     """Mean and standard error of each score."""
     row = {}
     for name, values in (facts["result"] or last_evaluation(folder)[0]).items():

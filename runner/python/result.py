@@ -13,7 +13,7 @@ from runner.disk.read_yaml import load_untrusted
 from runner.errors import ConfigError
 from runner.python.score import Score
 from runner.record.checks import combine_checks
-from runner.record.facts import RunState
+from runner.record.facts import Facts, RunState
 from runner.report.compared_record import ComparedRecord
 from runner.statistics.standard_error import mean_se
 
@@ -133,18 +133,18 @@ class Result:
         )
 
     @cached_property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Facts:
         """Complete, resolved config.
 
         Example:
             >>> result.config["steps"], result.config["model"]["name"]
             (20, 'probit_regression')
         """
-        config: dict[str, Any] = load_untrusted(self.record / "config.yaml")
+        config: Facts = load_untrusted(self.record / "config.yaml")
         return config
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         """Content of run.json: times, versions, hardware, the commit.
 
         Example:

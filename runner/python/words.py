@@ -15,6 +15,7 @@ from runner.catalogue.declarations import declaration
 from runner.catalogue.parts import component_defaults
 from runner.disk.yaml_limits import YamlLimitError, check_values
 from runner.errors import ConfigError
+from runner.record.facts import flatten
 
 # Text that Hydra's grammar reads as an unquoted string, not as a number or another type of
 # word.
@@ -31,12 +32,7 @@ def words_of(keys: Mapping[str, object]) -> list[str]:
         ConfigError: a value has no YAML form, or the values exceed the limits for files.
     """
     refuse_too_large(keys)
-    named = {role: keys.get(role) for role in CHOSEN}
-    names = {
-        r: choice.get("name") if isinstance(choice, Mapping) else choice
-        for r, choice in named.items()
-    }
-    chosen = {role: name for role, name in names.items() if isinstance(name, str)}
+    chosen = {key: name for key, name in flat(keys) if key in CHOSEN and isinstance(name, str)}
     return [f"{key}={to_override(value, key)}" for key, value in flat(keys, chosen)]
 
 
@@ -60,17 +56,18 @@ def is_one_value(path: str, chosen: Mapping[str, str]) -> bool:
     if role not in CHOSEN or not keys:
         return False
     names = [chosen[role]] if role in chosen else sorted(registry.names(role))
-    defaults = []
+    key = ".".join(keys)
+    are_free = []
     for name in names:
         if registry.file(role, name) is None:
             continue  # a plug-in that is not imported yet
-        node: object = component_defaults(role, name)
-        for key in keys[:-1]:
-            node = node.get(key) if isinstance(node, Mapping) else None
-        if isinstance(node, Mapping) and keys[-1] in node:
-            holds_part = keys[0] in declaration(role, name).holds
-            defaults.append(not holds_part and (node[keys[-1]] is None or node[keys[-1]] == {}))
-    return bool(defaults) and all(defaults)
+        holds_part = keys[0] in declaration(role, name).holds
+        are_free += [
+            other == key and value in (None, {}) and not holds_part
+            for other, value in flatten(component_defaults(role, name))
+            if f"{other}.".startswith(f"{key}.")
+        ]
+    return bool(are_free) and all(are_free)
 
 
 def flat(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from components.metrics.names import better
 from runner.errors import ConfigError
 from runner.record.facts import skip_unreadable
 from runner.report.compared_record import ComparedRecord, load
-from runner.report.comparison import ABSENT, Comparison, are_paired
+from runner.report.comparison import ABSENT, Comparison, Records, are_paired
 from runner.report.exchange.opened import find_in, find_records, is_archive
 from runner.statistics.standard_error import mean_se
 from runner.terminal.arguments import Parser, add_output_dir
@@ -157,7 +156,7 @@ def _format_test(test: pd.Series[Any], n_tests: int) -> str:
     return f"{text}, {'McNemar p' if test.n == 1 else 'p'} {test.p:.2g}{corrected}"
 
 
-def evidence_table(records: Mapping[str, ComparedRecord]) -> pd.DataFrame:
+def evidence_table(records: Records) -> pd.DataFrame:
     """p(M | y) ∝ p(y | M) for the models of paired runs with a log evidence and equal prior
     probabilities: mean ± SE over replicates with different data; empty for fewer than two runs."""
     import pandas as pd

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from runner.errors import ConfigError
 from runner.record.facts import Facts, flatten, load_facts, read_config
@@ -68,6 +67,6 @@ def load(folder: Path) -> ComparedRecord:
     return ComparedRecord(folder, facts, flat(config), result, step)
 
 
-def describe_machine(hardware: dict[str, Any]) -> str:
+def describe_machine(hardware: Facts) -> str:
     """GPU of a machine, or its processor."""
     return str(hardware.get("gpu") or hardware.get("cpu") or "")

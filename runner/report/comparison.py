@@ -3,7 +3,7 @@ comparable."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -21,27 +21,11 @@ if TYPE_CHECKING:
 
     from runner.statistics.paired_tests import PairedDifference
 
+Records = Mapping[str, ComparedRecord]  # by label
 ABSENT = "—"
 TESTS = ("metric", "a", "b", "difference", "se", "n", "p", "p_holm")
 
 
-def _code(facts: Facts) -> str:
-    git = facts["git"]
-    sha: str = git.get("sha", "")
-    return sha[:8] + (" + changes" if has_changes(git) else "")
-
-
-FACTS: dict[str, Callable[[Facts], str]] = {
-    "state": lambda f: f["state"],
-    "data": lambda f: f["data"],
-    "experiment": lambda f: f["experiment"],
-    "checks": lambda f: verdict(f) or ABSENT,
-    "ended": lambda f: str(f.get("ended") or ABSENT),
-    "took": lambda f: f"{f['seconds']:.1f} s",
-    "code": _code,
-    "threads": lambda f: str(f.get("threads")),
-    "processor": lambda f: describe_machine(f["hardware"]),
-}
 ALWAYS_SHOWN_FACTS = ("state", "data", "took")
 
 
@@ -73,7 +57,7 @@ class Comparison:
     @classmethod
     def of(
         cls,
-        records: Mapping[str, ComparedRecord],
+        records: Records,
         reference: str | None = None,
         everything: bool = False,
     ) -> Comparison:
@@ -103,18 +87,31 @@ def _vary(table: pd.DataFrame, always: Sequence[str] = ()) -> pd.DataFrame:
     return table[(table.nunique(axis=1) > 1) | table.index.isin(list(always))]
 
 
-def facts_table(records: Mapping[str, ComparedRecord]) -> pd.DataFrame:
+def facts_table(records: Records) -> pd.DataFrame:
     """Table of facts with a column per run: state, data, duration, and other facts that differ."""
     import pandas as pd
 
-    facts = {
-        label: {name: read(run.facts) for name, read in FACTS.items()} | run.facts["versions"]
-        for label, run in records.items()
-    }
+    facts = {label: _describe_facts(run.facts) for label, run in records.items()}
     return _vary(pd.DataFrame(facts).fillna(ABSENT), ALWAYS_SHOWN_FACTS)
 
 
-def settings_table(records: Mapping[str, ComparedRecord], everything: bool = False) -> pd.DataFrame:
+def _describe_facts(facts: Facts) -> dict[str, str]:
+    git = facts["git"]
+    return {
+        "state": facts["state"],
+        "data": facts["data"],
+        "experiment": facts["experiment"],
+        "checks": verdict(facts) or ABSENT,
+        "ended": str(facts.get("ended") or ABSENT),
+        "took": f"{facts['seconds']:.1f} s",
+        "code": git.get("sha", "")[:8] + (" + changes" if has_changes(git) else ""),
+        "threads": str(facts.get("threads")),
+        "processor": describe_machine(facts["hardware"]),
+        **facts["versions"],
+    }
+
+
+def settings_table(records: Records, everything: bool = False) -> pd.DataFrame:
     """Table of config keys with a column per run: keys with different values, or all keys, in the
     order of the first config with them."""
     import pandas as pd
@@ -123,9 +120,7 @@ def settings_table(records: Mapping[str, ComparedRecord], everything: bool = Fal
     return table if everything else _vary(table)
 
 
-def make_pair_tests(
-    records: Mapping[str, ComparedRecord], reference: str | None = None
-) -> pd.DataFrame:
+def make_pair_tests(records: Records, reference: str | None = None) -> pd.DataFrame:
     """Paired tests, one row per metric and pair of runs that share replicates.
 
     Columns: difference b − a, its SE, number of pairs, p of the two-sided signed-rank test for five
@@ -178,7 +173,7 @@ def metrics_of(runs: Iterable[ComparedRecord]) -> list[str]:
     )
 
 
-def scores_table(records: Mapping[str, ComparedRecord]) -> pd.DataFrame:
+def scores_table(records: Records) -> pd.DataFrame:
     """Table with a row per metric and columns (run, mean | se | n)."""
     import pandas as pd
 

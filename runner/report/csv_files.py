@@ -14,6 +14,37 @@ from runner.report.scores.frame import scores_frame
 from runner.study.protocol import UNKNOWN
 from runner.terminal.csv_cells import escape_cell
 
+# headings of cells, and where a cell holds their values; those of table, metric and runs are set apart
+COLUMNS = {
+    "table": "row.name",
+    "row": "row.name",
+    "model": "row.model",
+    "published row": "row.published_label",
+    "settings": "row.preset",
+    "column": "column",
+    "metric": "column",
+    "published": "number.text",
+    "published mean": "number.mean",
+    "published SE": "number.se",
+    "mean": "summary.mean",
+    "SE": "summary.se",
+    "n": "summary.n",
+    "lost": "summary.lost",
+    "best": "bold",
+    "difference in SE": "verdict.in_se",
+    "verdict": "verdict.word",
+    "why": "verdict.why",
+    "data": "data",
+    "paired difference": "against.difference",
+    "its SE": "against.se",
+    "pairs": "against.n",
+    "p": "against.p",
+    "p, Holm": "against.p_holm",
+    "p McNemar": "by_label.p",
+    "runs": "folders",
+    "smoke": "smoke",
+}
+
 
 def _write(path: Path, header: Sequence[str], lines: Sequence[Mapping[Any, Any]]) -> Path:
     """Write the columns of a header to a file, replacing it."""
@@ -31,38 +62,19 @@ def write_numbers(tables: list[TableLayout], path: Path) -> Path:
 
 
 def _describe_cell(laid: TableLayout, cell: Cell) -> dict[str, Any]:
-    number, summary, pair = (
-        vars(part) if part else {} for part in (cell.number, cell.summary, cell.against)
-    )
-    return {
+    return {heading: _read(cell, path) for heading, path in COLUMNS.items()} | {
         "table": laid.spec.name,
-        "row": cell.row.name,
-        "model": cell.row.model,
-        "published row": cell.row.published_label,
-        "settings": cell.row.preset,
-        "column": cell.column,
         "metric": laid.spec.column_metric(cell.column),
-        "published": number.get("text"),
-        "published mean": number.get("mean"),
-        "published SE": cell.number and cell.number.se,
-        "mean": summary.get("mean"),
-        "SE": summary.get("se"),
-        "n": summary.get("n"),
-        "lost": summary.get("lost"),
-        "best": int(cell.bold),
-        "difference in SE": cell.verdict.in_se,
-        "verdict": cell.verdict.word,
-        "why": cell.verdict.why,
-        "data": cell.data,
-        "paired difference": pair.get("difference"),
-        "its SE": pair.get("se"),
-        "pairs": pair.get("n"),
-        "p": pair.get("p"),
-        "p, Holm": pair.get("p_holm"),
-        "p McNemar": cell.by_label and cell.by_label.p,
         "runs": " ".join(f"{f.parent.name}/{f.name}" for f in cell.folders),
-        "smoke": int(cell.smoke),
     }
+
+
+def _read(cell: Cell, path: str) -> Any:
+    """Value at a path of attributes; None if a part of the cell is missing."""
+    value: Any = cell
+    for name in path.split("."):
+        value = None if value is None else getattr(value, name)
+    return int(value) if isinstance(value, bool) else value
 
 
 def write_replicates(tables: list[TableLayout], path: Path) -> Path:

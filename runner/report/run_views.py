@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from runner.disk.inside import is_inside
-from runner.record.checks import combine_checks
+from runner.record.checks import Kept, combine_checks
 from runner.record.facts import Facts, is_readable
 from runner.report.compared_record import flat
 from runner.study.snapshot import FrozenRun, Snapshot
@@ -34,7 +33,7 @@ class RunView:
         return flat(self.run.config)
 
     @property
-    def checks(self) -> list[dict[str, Any]]:
+    def checks(self) -> list[Kept]:
         """Its checks, each once for all replicates."""
         return combine_checks(self.facts)
 

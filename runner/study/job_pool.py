@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from runner.catalogue.settings import Values
 from runner.study.executor import GRACE_SECONDS, Executor, log_file
-from runner.study.left_going import DetachedRun, take_run_lock
+from runner.study.left_going import DetachedRun
 from runner.study.snapshot import FrozenRun, Snapshot
 
 VISIBLE_GPUS_VARIABLE = "CUDA_VISIBLE_DEVICES"
@@ -42,17 +43,17 @@ class GpuSlots:
     def names(self) -> list[str]:
         return visible()
 
-    def _wants_gpu(self, config: dict[str, Any]) -> bool:
+    def _wants_gpu(self, config: Values) -> bool:
         return config.get("device") == "cuda" and bool(self.names)
 
-    def free(self, config: dict[str, Any]) -> bool:
+    def free(self, config: Values) -> bool:
         """True if a run can start now."""
         return (
             not self._wants_gpu(config)
             or min(self.taken[name] for name in self.names) < self.per_gpu
         )
 
-    def take(self, config: dict[str, Any]) -> dict[str, str]:
+    def take(self, config: Values) -> dict[str, str]:
         """Assign the GPU with the fewest runs; returns the environment variable for the run, or an
         empty dict if it takes no slot."""
         if not self._wants_gpu(config):
@@ -118,7 +119,7 @@ class JobPool(Executor):
     def _start(self, run: FrozenRun) -> None:
         log = log_file(self.snapshot, run)
         leftover = DetachedRun(self.snapshot, run)
-        lock = None if leftover.going() else take_run_lock(self.snapshot, run)
+        lock = leftover.take_lock()
         if lock is None:
             self.add(run, leftover)
             return

@@ -22,21 +22,6 @@ from runner.record import lease
 from runner.study.snapshot import FrozenRun, Snapshot
 
 
-def lock_file(snapshot: Snapshot, run: FrozenRun) -> Path:
-    """Lock file of an active run of a study."""
-    return inside(snapshot.file.parent / "going", run.signature, "signature")
-
-
-def take_run_lock(snapshot: Snapshot, run: FrozenRun) -> IO[str] | None:
-    """Acquire the lock for a process about to start; None if the run is active already."""
-    path = lock_file(snapshot, run)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = try_lock(path)
-    if file is not None:
-        file.truncate(0)
-    return file
-
-
 @dataclass(frozen=True)
 class DetachedRun:
     """A run of another process, with the interface of a child process."""
@@ -46,7 +31,17 @@ class DetachedRun:
 
     @property
     def lock(self) -> Path:
-        return lock_file(self.snapshot, self.run)
+        return inside(self.snapshot.file.parent / "going", self.run.signature, "signature")
+
+    def take_lock(self) -> IO[str] | None:
+        """Acquire the lock for a process about to start; None if the run is active already."""
+        if self.going():
+            return None
+        self.lock.parent.mkdir(parents=True, exist_ok=True)
+        file = try_lock(self.lock)
+        if file is not None:
+            file.truncate(0)
+        return file
 
     def going(self) -> bool:
         return is_locked(self.lock) or lease.is_leased(self.snapshot.folder(self.run) / lease.NAME)

@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from runner.catalogue.list_and_show import selected_components
 from runner.catalogue.plugins import module_name, refuse_unknown_modules
+from runner.catalogue.settings import Values
 from runner.disk import conf_folders
 from runner.disk.atomic import write_text
 from runner.disk.inside import inside
@@ -48,7 +49,7 @@ class FrozenRun:
     experiment: str = ""
     signature: str = ""
     data: str = ""
-    config: dict[str, Any] = field(default_factory=dict)
+    config: Values = field(default_factory=dict)
     refused: str | None = None
     unfit: bool = False
     lacks_data: bool = False

@@ -42,12 +42,11 @@ def launch(
     snapshot: Snapshot,
     runs: list[FrozenRun],
     jobs: int,
-    launcher: Launcher = LOCAL,
-    per_gpu: int = 1,
-    budget: TimeBudget | None = None,
+    launcher: Launcher,
+    per_gpu: int,
+    budget: TimeBudget,
 ) -> int:
     """Execute runs on this machine or as jobs of a cluster engine; returns the exit code."""
-    budget = budget or TimeBudget()
     forecast = Forecast(snapshot, runs, jobs) if launcher.engine is None else None
     if forecast:
         out.print(f"ahead    {forecast.before()}")
@@ -75,7 +74,7 @@ def launch(
         return 128 + int(executor.stopped_by or 0)
     if executor.stopped_by is not None:
         return 128 + executor.stopped_by
-    return 1 if any(display.counts[s] for s in (*FAILED, "interrupted")) else 0
+    return int(any(display.counts[s] for s in (*FAILED, "interrupted")))
 
 
 def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
@@ -172,15 +171,6 @@ def main(argv: list[str]) -> int:
     return code or int(refused > 0)
 
 
-def _report_others(going: int, diverged: int, again: str) -> None:
-    """Print the numbers of active runs of earlier commands and of diverged runs; ``again``: the
-    command that retries the latter."""
-    if going:
-        out.print(f"         {going} of these are still running from an earlier command")
-    if diverged:
-        out.print(f"         {diverged} diverged earlier; retry them with {again}")
-
-
 def run_remaining(
     snapshot: Snapshot,
     runs: list[FrozenRun],
@@ -209,8 +199,11 @@ def run_remaining(
     where = f"as jobs of {launcher.engine}" if launcher.engine else f"{jobs} in parallel"
     summary = ", ".join(f"{n} {name}" for name, n in counts.items())
     out.print(f"study    {snapshot.name}: {summary}; running {len(remaining)}, {where}")
-    diverged = 0 if failed else counts["diverged"]
-    _report_others(len(active_runs), diverged, again or f"runner rerun --failed {snapshot.name}")
+    if active_runs:
+        out.print(f"         {len(active_runs)} of these are still running from an earlier command")
+    if counts["diverged"] and not failed:
+        again = again or f"runner rerun --failed {snapshot.name}"
+        out.print(f"         {counts['diverged']} diverged earlier; retry them with {again}")
     budget = budget or TimeBudget()
     remaining = budget.choose(snapshot, remaining, jobs)
     if not active_runs and not remaining:

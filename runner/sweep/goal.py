@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from components.metrics.names import base_name, score_names
 from runner.compose.compose import without_hydra
@@ -103,21 +103,15 @@ def search_facts(cfg: DictConfig) -> SearchProperties | None:
     )
 
 
-class Goal(NamedTuple):
-    """Goal of a search: ``default`` is the score optimised without ``objective=``, and ``lines``
-    describe the goal."""
-
-    objectives: Sequence[Objective]
-    default: str | None
-    lines: list[str]
-
-
 def settle_goal(
     composed: DictConfig,
     objectives: Sequence[Objective],
     direction: str | None,
-) -> Goal:
+) -> tuple[Sequence[Objective], str | None, list[str]]:
     """Determine the goal of a search from the config of a trial.
+
+    Returns:
+        Its objectives, the score optimised without ``objective=``, and lines that describe both.
 
     Raises:
         ConfigError: the direction of the objective is unknown, or the config is invalid.
@@ -140,7 +134,7 @@ def settle_goal(
         objectives = [single(metric or "objective", direction)]
     if facts is not None:
         facts.check(objectives)
-    return Goal(objectives, default, describe_objectives(objectives, default is not None, facts))
+    return objectives, default, describe_objectives(objectives, default is not None, facts)
 
 
 def describe_objectives(

@@ -55,7 +55,7 @@ from runner.sweep.search_space import (
     storage,
 )
 from runner.sweep.study_facts import build_study_facts, name_of, open_study
-from runner.sweep.trial import ENV_VARIABLE, failure, note_failure
+from runner.sweep.trial import ENV_VARIABLE, failure, identity
 from runner.terminal.printer import out
 
 if TYPE_CHECKING:
@@ -145,10 +145,9 @@ class OptunaSearch(Sweeper):
         self.validate_batch_is_legal([trial])  # reports invalid keys before any trial
         composed = self.hydra_context.config_loader.load_sweep_config(self.config, trial)
         goal = settle_goal(composed, self.objectives, self.direction)
-        self.objectives = goal.objectives
-        self.default_objective = goal.default
+        self.objectives, self.default_objective, lines = goal
         study = self._open(space, fixed)
-        for line in goal.lines:
+        for line in lines:
             out.print(line)
         if self.sampler == "grid":
             size = math.prod(len(values) for values in grid(space).values())
@@ -219,9 +218,9 @@ class OptunaSearch(Sweeper):
                 stopped = value  # the trial stays open: the next sweep continues it
                 continue
             else:
-                note_failure(
-                    self.store, self.name, number, failure(value, params_to_overrides(params))
-                )
+                reason = failure(value, params_to_overrides(params))
+                trial_id = identity(self.store, self.name, number)
+                self.store.set_trial_user_attr(trial_id, "failure", reason)
                 study.tell(number, state=TrialState.FAIL)
             show_trial(study, number, params)
         if stopped is not None:

@@ -4,10 +4,10 @@ replicates."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from runner.record.facts import read_facts_or_warn
+from runner.record.facts import Facts, read_facts_or_warn
 from runner.statistics.standard_error import mean_se
 from runner.sweep.outcomes import JobOutcome
 
@@ -26,9 +26,7 @@ def describe_states(jobs: Iterable[JobOutcome], counted: bool = False) -> str:
     return ", ".join(f"{n} {state}" for state, n in counts.items())
 
 
-def sweep_frame(
-    outcomes: Iterable[JobOutcome], best: Mapping[str, Any] | None = None
-) -> pd.DataFrame:
+def sweep_frame(outcomes: Iterable[JobOutcome], best: Facts | None = None) -> pd.DataFrame:
     """One row for each setting, in the order of the first jobs.
 
     Args:
@@ -58,9 +56,7 @@ def sweep_frame(
     return frame.join(others.drop(columns="seeds"))
 
 
-def _describe_row(
-    jobs: list[JobOutcome], best: Mapping[str, Any] | None
-) -> tuple[dict[str, float], dict[str, Any]]:
+def _describe_row(jobs: list[JobOutcome], best: Facts | None) -> tuple[dict[str, float], Facts]:
     """Columns of a setting's row: scores over all finished seeds and replicates, and the others."""
     folders = dict.fromkeys(job.folder for job in jobs if job.folder is not None)
     records = {folder: read_facts_or_warn(folder) or {} for folder in folders}
@@ -69,7 +65,7 @@ def _describe_row(
     scores: dict[str, float] = {}
     for name, each in values.items():
         scores[name], scores[f"{name} SE"] = mean_se(each)
-    row: dict[str, Any] = {
+    row: Facts = {
         "seeds": _join_distinct(", ", (job.values().get("seed", "") for job in jobs)),
         "n": max(map(len, values.values()), default=0),
         "state": describe_states(jobs),
@@ -83,7 +79,7 @@ def _describe_row(
     return scores, row | {"failed because": _join_distinct("; ", failed)}
 
 
-def _pool_scores(records: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
+def _pool_scores(records: Iterable[Facts]) -> dict[str, list[float]]:
     """Scores over all replicates, without scores of single tasks or classes."""
     values = defaultdict[str, list[float]](list)
     for facts in records:

@@ -105,12 +105,6 @@ def _interval(key: str, sweep: IntervalSweep, log: bool) -> BaseDistribution:
     return FloatDistribution(float(low), float(high), log=log)
 
 
-def to_override(value: Any) -> str:
-    """Format a value for an override."""
-    # strings are already quoted for Hydra
-    return value if isinstance(value, str) else repr(value)
-
-
 def grid(space: Mapping[str, BaseDistribution]) -> dict[str, list[Any]]:
     """All values of each key.
 
@@ -138,8 +132,8 @@ def grid(space: Mapping[str, BaseDistribution]) -> dict[str, list[Any]]:
 
 
 def params_to_overrides(params: Mapping[str, Any]) -> list[str]:
-    """Overrides for the values of a trial."""
-    return [f"{key}={to_override(value)}" for key, value in params.items()]
+    """Overrides for the values of a trial; strings are already quoted for Hydra."""
+    return [f"{k}={v if isinstance(v, str) else repr(v)}" for k, v in params.items()]
 
 
 def sampler(

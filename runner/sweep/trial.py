@@ -34,11 +34,6 @@ def failure(value: Any, overrides: list[str]) -> str:
     return "objective is not finite"
 
 
-def note_failure(store: BaseStorage, study: str, number: int, message: str) -> None:
-    """Store the reason of a failure in the trial."""
-    store.set_trial_user_attr(identity(store, study, number), "failure", message)
-
-
 def report_to_trial(
     objective: str | None, of: int | None, run: str
 ) -> Callable[[int, Mapping[str, float]], None] | None:

@@ -16,21 +16,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from runner.disk.read_yaml import load_untrusted
 from runner.disk.secrets import mask_secrets
 from runner.errors import ConfigError
 from runner.record.checks import verdict
 from runner.record.facts import Facts, flatten, load_facts
-from runner.record.lines import read_lines
+from runner.record.lines import Line, read_lines
 from runner.statistics.standard_error import mean_se
 from runner.tracking.names import cut, key, keys
 
 MAX_NAME_CHARACTERS = 120  # length of the overrides in a name
 MAX_VALUE_CHARACTERS = 500
 MAX_TAG_CHARACTERS = 5000  # length supported by all servers
-Line = dict[str, Any]  # line of metrics.jsonl
 
 
 class InvalidRecordError(Exception):
@@ -51,7 +50,7 @@ class RecordContent:
     """Content of a record, read once."""
 
     facts: Facts
-    config: dict[str, Any]
+    config: Facts
     lines: list[Line]
 
     @classmethod

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.record import lease
-from runner.tracking.content import Line, Point, RecordContent
+from runner.record.lines import Line
+from runner.tracking.content import Point, RecordContent
 from runner.tracking.marks import Marks, MarksFile, RunMarks
 from runner.tracking.names import digest, experiment_name
 from runner.tracking.record_files import files_to_upload

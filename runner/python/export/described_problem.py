@@ -21,6 +21,7 @@ from components.problems.unlabelled import Unlabelled
 from components.series.forecasting import Classes, Forecasting
 from components.series.sequence import Sequence
 from components.topics.corpus import Corpus
+from runner.python.export.model_file import Tensors
 
 MOST_VALUES = 2**28  # largest tensor of noise, 2 GiB in float64
 TEST_ROWS = 2  # size of a test set
@@ -100,9 +101,7 @@ MAX_SIZE = 2**31
 SCALARS = (type(None), bool, int, float, str)
 
 
-def pack_problem(
-    value: Any, tensors: dict[str, Tensor], with_rows: bool, path: str = "problem"
-) -> Any:
+def pack_problem(value: Any, tensors: Tensors, with_rows: bool, path: str = "problem") -> Any:
     """JSON of a problem or a part of it; its tensors are added to ``tensors``.
 
     Values without a JSON form (functions, simulated systems) become null.
@@ -133,9 +132,7 @@ def pack_problem(
     return None
 
 
-def _pack_field(
-    owner: Any, field: str, tensors: dict[str, Tensor], with_rows: bool, path: str
-) -> Any:
+def _pack_field(owner: Any, field: str, tensors: Tensors, with_rows: bool, path: str) -> Any:
     value = getattr(owner, field)
     if field == "test" or (field == "train" and not with_rows):
         described = describe_rows(owner, field)
@@ -156,7 +153,7 @@ def _fields(value: object) -> tuple[str, list[str]] | None:
     return None
 
 
-def unpack_problem(packed: Any, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
+def unpack_problem(packed: Any, tensors: Tensors, device: torch.device) -> Any:
     """Inverse of ``pack_problem``.
 
     Raises:

@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,6 +40,7 @@ LIMITS = {
 KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 MOST_RATIO = 100  # largest compression ratio; a state in JSON has 10
 WHEN = (2000, 1, 1, 0, 0, 0)  # time of each file, fixed so that equal models give equal files
+Tensors = dict[str, Tensor]  # by name
 
 
 class ModelFacts(TypedDict):
@@ -64,7 +64,7 @@ class ModelFile:
     """Content of a fitted model's file."""
 
     facts: ModelFacts
-    tensors: dict[str, Tensor]
+    tensors: Tensors
     config: str  # YAML
     card: str
     requirements: str
@@ -168,6 +168,6 @@ def _decode(parts: dict[str, bytes], path: Path) -> ModelFile:
     return ModelFile(facts, tensors, config, plain(card), requirements)
 
 
-def nonfinite_names(tensors: Mapping[str, Tensor]) -> list[str]:
+def nonfinite_names(tensors: Tensors) -> list[str]:
     """Names of tensors with NaN or infinities, such as gaps in data and leaves of trees."""
     return [name for name, value in tensors.items() if not bool(value.isfinite().all())]

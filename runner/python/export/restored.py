@@ -7,10 +7,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import Tensor
 
 from components.contracts.attackers import Attackable
 from components.contracts.capabilities import LogJoint
@@ -28,7 +26,8 @@ from runner.execution import checkpoint
 from runner.execution.assembly import build_model, load_problem
 from runner.execution.rng import Streams
 from runner.python.export.described_problem import check_problem, unpack_problem
-from runner.python.export.model_file import ModelFile
+from runner.python.export.model_file import ModelFile, Tensors
+from runner.record.facts import Facts
 from runner.terminal import printer
 
 # errors caused by edited files
@@ -67,8 +66,8 @@ class RestoredRun:
     problem: Problem
     posterior: object
     rng: Streams
-    metadata: dict[str, Any]  # metadata of the checkpoint: replicate, step, skeleton, …
-    tensors: dict[str, Tensor]  # tensors of the checkpoint
+    metadata: Facts  # metadata of the checkpoint: replicate, step, skeleton, …
+    tensors: Tensors  # tensors of the checkpoint
 
     @property
     def replicate(self) -> int:
@@ -109,7 +108,7 @@ class RestoredRun:
         return problem, posterior, rng
 
 
-def restore_record(folder: Path, facts: dict[str, Any], data_dir: str | None = None) -> RestoredRun:
+def restore_record(folder: Path, facts: Facts, data_dir: str | None = None) -> RestoredRun:
     """Posterior and problem of a record, without output.
 
     Args:
@@ -144,9 +143,7 @@ def restore_record(folder: Path, facts: dict[str, Any], data_dir: str | None = N
         raise RunFailure(f"{folder}: {error}") from error
 
 
-def _load_checkpoint(
-    job: Job, folder: Path, facts: dict[str, Any], hint: str
-) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def _load_checkpoint(job: Job, folder: Path, facts: Facts, hint: str) -> tuple[Facts, Tensors]:
     """Load the newest checkpoint in a record's folder; ``facts`` are the content of run.json.
 
     Only checkpoints of the last replicate are kept.
@@ -176,8 +173,8 @@ class StateMismatchError(Exception):
 def restore_state(
     job: Job,
     load: Callable[[Streams], Problem],
-    metadata: dict[str, Any],
-    tensors: dict[str, Tensor],
+    metadata: Facts,
+    tensors: Tensors,
 ) -> RestoredRun:
     """Posterior of a stored state.
 

@@ -20,7 +20,7 @@ from runner.disk.read_yaml import load_untrusted
 from runner.errors import ConfigError
 from runner.python.export.answers import Answers, TopicAnswers, answers_of
 from runner.python.export.described_problem import pack_problem
-from runner.python.export.model_file import ModelFacts, ModelFile, nonfinite_names
+from runner.python.export.model_file import ModelFacts, ModelFile, Tensors, nonfinite_names
 from runner.python.export.restored import RestoredRun, rebuild
 from runner.python.export.series_answers import SeriesAnswers
 from runner.record.checks import combine_checks, verdict
@@ -99,7 +99,7 @@ def write_model(run: RestoredRun, record: Path, compared: ComparedRecord, path: 
 
 
 def _content(run: RestoredRun, config: str, compared: ComparedRecord, with_rows: bool) -> ModelFile:
-    problem_tensors: dict[str, Tensor] = {}
+    problem_tensors: Tensors = {}
     described = pack_problem(run.problem, problem_tensors, with_rows)
     state = {name: value.detach().cpu().contiguous() for name, value in run.tensors.items()}
     tensors = state | problem_tensors
@@ -141,9 +141,8 @@ def _portable_config(file: Path) -> str:
     if isinstance(path := OmegaConf.select(cfg, "dataset.path"), str):
         cfg.dataset.path = Path(path).name
     fixed = {"data_dir": "data", "output_dir": "outputs", "paper_tables": []}
-    for key, value in {**fixed, "tracking": False, "offline": True}.items():
-        cfg[key] = value
-    return OmegaConf.to_yaml(OmegaConf.merge({"experiment": experiment}, cfg))
+    switches = {"tracking": False, "offline": True}
+    return OmegaConf.to_yaml(OmegaConf.merge({"experiment": experiment}, cfg, fixed, switches))
 
 
 def _tensors(answer: Predictive | Tensor | tuple[Tensor | None, ...]) -> list[Tensor]:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from runner.catalogue.settings import Values
 from runner.errors import ConfigError
-from runner.report.scores.cells import ExpectedProtocols
+from runner.report.scores.cells import ExpectedProtocols, Place
 from runner.report.scores.gathering import belongs, metric_of
 from runner.study.definition import StudyDefinition
 from runner.study.plan import PlannedRun, plan
 from runner.study.protocol import find_protocol
 
 
-def expect_protocols(
-    study: StudyDefinition, places: Iterable[tuple[str, str, str]]
-) -> ExpectedProtocols:
+def expect_protocols(study: StudyDefinition, places: Iterable[Place]) -> ExpectedProtocols:
     """Protocol of each (table, row, column) as the study defines it.
 
     A cell is left out if its run cannot be composed here, or imports code of a user.
@@ -22,7 +21,7 @@ def expect_protocols(
     tables = {table.name: table for table in study.tables}
     rows = {row.name: row for row in study.rows}
     planned = plan(study, [])
-    configs: dict[str, dict[str, object] | None] = {}  # by name of the run
+    configs: dict[str, Values | None] = {}  # by name of the run
     expected: ExpectedProtocols = {}
     for place in places:
         table = tables[place[0]]
@@ -39,7 +38,7 @@ def expect_protocols(
     return expected
 
 
-def _compose(run: PlannedRun, study: str) -> dict[str, object] | None:
+def _compose(run: PlannedRun, study: str) -> Values | None:
     """Resolved config of a run; None: it cannot be composed without code of a user."""
     from runner.compose.compose import compose
     from runner.compose.expand import resolve

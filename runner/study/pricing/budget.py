@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from components.errors import list_names
 from runner.errors import ConfigError
 from runner.study.definition import StudyDefinition
-from runner.study.pricing.price import Price
+from runner.study.pricing.price import Prices
 from runner.study.pricing.price_list import (
     group_by_row,
     price_runs,
@@ -71,7 +71,7 @@ def sort_by_importance(study: StudyDefinition, runs: Sequence[FrozenRun]) -> lis
 
 
 def choose_rows(
-    runs: Sequence[FrozenRun], prices: Mapping[str, Price], jobs: int, seconds: float
+    runs: Sequence[FrozenRun], prices: Prices, jobs: int, seconds: float
 ) -> AffordableRows:
     """Choose the rows that fit into ``seconds``; ``runs`` are sorted by importance."""
 

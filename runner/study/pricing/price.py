@@ -9,12 +9,12 @@ computed together.  Each phase is modelled by a line a + b n through the records
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runner.catalogue.settings import EVALUATIONS, GEOMETRIC
+from runner.catalogue.settings import EVALUATIONS, GEOMETRIC, Values
 from runner.record.facts import Facts, read, read_config
 from runner.record.usage import MB, MIB, folder_bytes
 
@@ -40,9 +40,12 @@ class Price:
     note: str = ""
     error: str = ""
 
-    def wall(self, config: Mapping[str, Any]) -> float:
+    def wall(self, config: Values) -> float:
         """Wall-clock seconds, if each thread of the run has a core."""
         return self.cpu / max(1, int(config.get("threads") or 1))
+
+
+Prices = dict[str, Price]  # by signature of a run
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class MeasuredRun:
     """A run with scores and its measured cost."""
 
     folder: Path
-    config: Mapping[str, Any]
+    config: Values
     facts: Facts
 
     @classmethod
@@ -90,7 +93,7 @@ class MeasuredRun:
         """Bytes that do not depend on the number of passes."""
         return folder_bytes(self.folder) - self.bytes_each * self.usage["passes"]
 
-    def units(self, config: Mapping[str, Any]) -> int:
+    def units(self, config: Values) -> int:
         """Units per pass of a run with this config."""
         together = int(config["replicates"]) if self.facts.get("vectorised") else 1
         return together * int(config["steps"] or 1)
@@ -100,7 +103,7 @@ class MeasuredRun:
         return self.usage[phase] / self.usage["passes"] / count(phase, self.config)
 
 
-def count(phase: str, config: Mapping[str, Any]) -> int:
+def count(phase: str, config: Values) -> int:
     """Number of intermediate evaluations or checkpoints of a replicate; at least 1."""
     keys = {"evaluations": "eval_every", "saving": "checkpoint_every"}
     every = config.get(keys.get(phase, "")) or 0
@@ -122,7 +125,7 @@ def extrapolate(points: Sequence[tuple[float, float]], x: float, growth: float =
     )
 
 
-def price_run(config: Mapping[str, Any], runs: Sequence[MeasuredRun], **facts: Any) -> Price:
+def price_run(config: Values, runs: Sequence[MeasuredRun], **facts: Any) -> Price:
     """Price of a run from an equal run, or from miniatures in ascending size; ``facts`` are further
     fields of the price.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from runner.study.pricing.price import Price
+from runner.study.pricing.price import Prices
 from runner.study.pricing.probes import measure_runs
 from runner.study.pricing.study_records import StudyRecords, cost_key, format_seconds, makespan
 from runner.study.snapshot import FrozenRun, Snapshot
@@ -29,7 +29,7 @@ def price_runs(
     jobs: int,
     seconds: float | None,
     ends: float = math.inf,
-) -> dict[str, Price]:
+) -> Prices:
     """Prices of runs by signature, from records of equal runs or else from probes.
 
     A probe takes ``seconds`` and serves all runs of equal cost.  Without probes (None), records of
@@ -56,16 +56,14 @@ def group_by_row(runs: Sequence[FrozenRun]) -> dict[str, list[FrozenRun]]:
     return rows
 
 
-def list_rows(runs: Sequence[FrozenRun], prices: Mapping[str, Price], jobs: int) -> list[Line]:
+def list_rows(runs: Sequence[FrozenRun], prices: Prices, jobs: int) -> list[Line]:
     """A line for each row of a study, in its order, and a line for the total."""
     rows = group_by_row(runs).items()
     lines = [_sum_prices(name, members, prices, jobs) for name, members in rows]
     return [*lines, _sum_prices("all", runs, prices, jobs) | {"note": "", "error": ""}]
 
 
-def _sum_prices(
-    name: str, runs: Sequence[FrozenRun], prices: Mapping[str, Price], jobs: int
-) -> Line:
+def _sum_prices(name: str, runs: Sequence[FrozenRun], prices: Prices, jobs: int) -> Line:
     """Total of several runs: the sum of CPU time and disk, and the memory of the largest process."""
     every = [prices[run.signature] for run in runs]
     good = [price for price in every if not price.error]
@@ -114,7 +112,7 @@ def to_cells(line: Line) -> tuple[str, ...]:
     )
 
 
-def show_search(prices: Mapping[str, Price], seconds: float) -> None:
+def show_search(prices: Prices, seconds: float) -> None:
     """Print the number of prices by source and the time needed to find them."""
     counts = Counter("error" if price.error else price.source for price in prices.values())
     parts = [f"{counts[source]} {text}" for source, text in SOURCES.items() if counts[source]]

@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import resource
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from components.contracts.requirements import LEFT_OUT, THINNING
-from runner.catalogue.settings import GEOMETRIC
+from runner.catalogue.settings import GEOMETRIC, Values
 
 if TYPE_CHECKING:
     from runner.compose.job import Job
@@ -33,10 +32,8 @@ STEP_COUNTS = ("undefended_steps", "prior_steps")  # lengths of training phases 
 STEP_LIST = "at"  # key with the steps of measurements
 EVERY = "every"  # steps between kept states, for methods with a burn-in
 
-Keys = Mapping[str, Any]
 
-
-def _thinning_key(keys: Keys) -> str | None:
+def _thinning_key(keys: Values) -> str | None:
     """Key of the number of steps between kept states, or None."""
     if isinstance(keys.get(THINNING), int):
         return THINNING
@@ -44,7 +41,7 @@ def _thinning_key(keys: Keys) -> str | None:
     return EVERY if has_burn_in and isinstance(keys.get(EVERY), int) else None
 
 
-def _shrink_keys(keys: Keys, steps: int, total: int) -> dict[str, Any]:
+def _shrink_keys(keys: Values, steps: int, total: int) -> Values:
     """Keys of a method for ``steps`` steps instead of ``total``."""
     small = dict(keys)
 
@@ -69,7 +66,7 @@ def _shrink_keys(keys: Keys, steps: int, total: int) -> dict[str, Any]:
     return small
 
 
-def shrink_steps(config: Keys, steps: int) -> dict[str, Any]:
+def shrink_steps(config: Values, steps: int) -> Values:
     """Config of a run with fewer steps, and one intermediate evaluation if the run has any."""
     total = int(config["steps"])
     every = config.get("eval_every") or total
@@ -93,7 +90,7 @@ def choose_axis(job: Job) -> str:
     return "replicates" if is_wide else "nothing"
 
 
-def shrink(job: Job, axis: str, size: int) -> dict[str, Any]:
+def shrink(job: Job, axis: str, size: int) -> Values:
     """Config of a miniature; ``size`` is its number of steps or replicates."""
     config = job.config if job.is_vectorised else job.config | {"replicates": 1}
     if axis == "steps":
@@ -130,7 +127,7 @@ def next_size(sizes: list[int], whole: int, usage: dict[str, float], seconds: fl
     return min(whole, LEAP * size, max(int(target / MIDDLE / each), 2 * size))
 
 
-def _run(config: dict[str, Any], experiment: str) -> dict[str, float]:
+def _run(config: Values, experiment: str) -> dict[str, float]:
     """Execute a miniature; returns its usage."""
     from omegaconf import OmegaConf
 

@@ -15,7 +15,14 @@ from runner.study import snapshot as snapshots
 from runner.study.display import last_line
 from runner.study.executor import RunningProcess
 from runner.study.job_pool import JobPool, command
-from runner.study.pricing.price import PROBE_SPREAD, ROUGH_SPREAD, MeasuredRun, Price, price_run
+from runner.study.pricing.price import (
+    PROBE_SPREAD,
+    ROUGH_SPREAD,
+    MeasuredRun,
+    Price,
+    Prices,
+    price_run,
+)
 from runner.study.pricing.probe import limit
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import show_count
@@ -39,7 +46,7 @@ def price_probe(run: FrozenRun, folder: Path, failure: str) -> Price:
 
 def measure_runs(
     snapshot: Snapshot, runs: Sequence[FrozenRun], jobs: int, seconds: float, ends: float = math.inf
-) -> dict[str, Price]:
+) -> Prices:
     """Prices from probes by signature, with ``jobs`` probes in parallel.
 
     No probe begins after ``ends`` on the monotonic clock.

@@ -16,13 +16,13 @@ import re
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import InitVar, dataclass
 from pathlib import Path
 from typing import Any
 
-from runner.catalogue.settings import signed_config
+from runner.catalogue.settings import Values, signed_config
 from runner.errors import ConfigError
 from runner.record.facts import CHOSEN_ROLES, list_folder, read
 from runner.record.lines import newest_line
@@ -36,7 +36,7 @@ STEPS = re.compile(r"^steps: (\d+)$", re.MULTILINE)  # YAML takes longer to pars
 Kind = tuple[Any, ...]  # features shared by similar runs
 
 
-def size(config: Mapping[str, Any]) -> float:
+def size(config: Values) -> float:
     """Steps of all replicates; the number of replicates if the steps are unknown."""
     return float(config.get("replicates", 1)) * float(config.get("steps") or 1)
 
@@ -48,7 +48,7 @@ def kind_of_run(run: FrozenRun) -> Kind:
     return run.experiment, *names, bool(run.config.get("smoke")), bool(run.config.get("steps"))
 
 
-def cost_key(config: Mapping[str, Any], data: str) -> str:
+def cost_key(config: Values, data: str) -> str:
     """Identity of runs of equal cost: the signed config without seed and replicates."""
     signed = signed_config(dict(config))
     kept = {k: v for k, v in signed.items() if k not in ("seed", "replicates")}
