@@ -3,7 +3,6 @@ identity."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from numbers import Integral, Real
@@ -119,7 +118,7 @@ def to_override(value: object, key: str) -> str:
     if isinstance(value, Integral):
         return str(int(value))
     if isinstance(value, Real):
-        return repr(float(value)) if math.isfinite(value) else str(float(value))
+        return str(float(value))
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{k}:{to_override(v, f'{key}.{k}')}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple | range):

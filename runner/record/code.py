@@ -103,22 +103,18 @@ def has_changes(git: Facts) -> bool:
     return "diff_sha256" in git
 
 
-def _commit(code: Facts) -> str:
-    return (code.get("sha", "")[:8] or "unknown") + (" with changes" if has_changes(code) else "")
-
-
 def describe_commit(git: Facts) -> str:
     """Text with the commit of a run and a note about uncommitted changes."""
-    sha: str = git.get("sha", "")
-    return sha[:10] + (" with uncommitted changes" if has_changes(git) else "")
+    return str(git.get("sha", ""))[:10] + (" with uncommitted changes" if has_changes(git) else "")
 
 
 def difference(before: Facts, now: Facts) -> str | None:
     """Describe the difference of two versions of the code in one line; None if equal or unknown."""
     parts = []
     if any(before.get(key) != now.get(key) for key in ("sha", "diff_sha256")):
-        same = " (other changes)" if _commit(before) == _commit(now) else ""
-        parts.append(f"commit {_commit(before)} before, {_commit(now)} now{same}")
+        commits = [describe_commit(code) or "unknown" for code in (before, now)]
+        same = " (other changes)" if commits[0] == commits[1] else ""
+        parts.append(f"commit {commits[0]} before, {commits[1]} now{same}")
     old = before["versions"]
     new = now["versions"]
     parts += [

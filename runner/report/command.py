@@ -109,7 +109,7 @@ def _report(arguments: Namespace, name: str, snapshot: Snapshot | None, folder: 
     study = snapshot.study if snapshot else load_study(arguments.study)
     kept = read_kept_scores({file: Path(file) for file in arguments.earlier}, study)
     if snapshot is None:
-        places = [place for place, each in kept.by_place.items() if each[PROTOCOL].iloc[0]]
+        places = [place for place, each in kept.by_place.items() if each[0].protocol]
         kept = replace(kept, expected=expect_protocols(study, places))
     if unknown := sum(not protocol for protocol in kept.scores[PROTOCOL]):
         out.print(f"note     protocol unknown: {unknown} of the scores of --with have none")

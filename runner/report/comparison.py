@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from components.metrics.names import without_costs
 from runner.record.checks import failed_checks, verdict
-from runner.record.code import has_changes
+from runner.record.code import describe_commit
 from runner.record.facts import Facts
 from runner.record.outcomes import compare_outcomes
 from runner.report.compared_record import ComparedRecord, describe_machine
@@ -96,7 +96,6 @@ def facts_table(records: Records) -> pd.DataFrame:
 
 
 def _describe_facts(facts: Facts) -> dict[str, str]:
-    git = facts["git"]
     return {
         "state": facts["state"],
         "data": facts["data"],
@@ -104,7 +103,7 @@ def _describe_facts(facts: Facts) -> dict[str, str]:
         "checks": verdict(facts) or ABSENT,
         "ended": str(facts.get("ended") or ABSENT),
         "took": f"{facts['seconds']:.1f} s",
-        "code": git.get("sha", "")[:8] + (" + changes" if has_changes(git) else ""),
+        "code": describe_commit(facts["git"]),
         "threads": str(facts.get("threads")),
         "processor": describe_machine(facts["hardware"]),
         **facts["versions"],
@@ -157,9 +156,9 @@ def are_paired(a: ComparedRecord, b: ComparedRecord) -> bool:
 
 
 def _test_pair(a: ComparedRecord, b: ComparedRecord, metric: str) -> PairedDifference:
-    from runner.statistics.paired_tests import compare, scores_by_replicate
+    from runner.statistics.paired_tests import compare
 
-    of_a, of_b = (scores_by_replicate(run.result.get(metric) or ()) for run in (a, b))
+    of_a, of_b = (dict(enumerate(run.result.get(metric) or ())) for run in (a, b))
     pair = compare(of_b, of_a)
     exact = compare_outcomes(a.folder, b.folder, metric) if len(of_a) == len(of_b) == 1 else None
     return replace(pair, p=exact.p) if exact else pair

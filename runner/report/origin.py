@@ -9,6 +9,7 @@ reasons for empty cells, and the captions of figures drawn from complete runs.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -22,7 +23,7 @@ from runner.disk.atomic import write_text
 from runner.errors import ConfigError
 from runner.record.checks import Failures
 from runner.report.scores.cells import ExpectedProtocols, Place, TableLayout, list_cells
-from runner.report.scores.earlier import NO_SCORES, PLACE, read_earlier
+from runner.report.scores.earlier import NO_SCORES, read_earlier
 from runner.study.definition import StudyDefinition
 
 UNNAMED = "a check without a stored name"
@@ -102,9 +103,12 @@ class Kept:
     expected: ExpectedProtocols = field(default_factory=dict)
 
     @cached_property
-    def by_place(self) -> dict[Any, pd.DataFrame]:
+    def by_place(self) -> dict[Place, list[Any]]:
         """Lines of each cell."""
-        return dict(list(self.scores.groupby(PLACE)))
+        lines = defaultdict[Any, list[Any]](list)
+        for line in self.scores.itertuples():
+            lines[line.table, line.row, line.column].append(line)
+        return lines
 
     @cached_property
     def facts(self) -> dict[Place, CellFacts]:

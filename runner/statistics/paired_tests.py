@@ -119,11 +119,6 @@ class PairedDifference:
         return self.difference / self.se
 
 
-def scores_by_replicate(values: Iterable[float]) -> ReplicateScores:
-    """Scores by replicate if all have one seed."""
-    return {(0, r): value for r, value in enumerate(values)}
-
-
 def compare(a: Mapping[K, float], b: Mapping[K, float]) -> PairedDifference:
     """Differences a − b over the replicates that both have, and p of their signed-rank test.
 

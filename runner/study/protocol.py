@@ -44,7 +44,7 @@ class Protocol:
         if not theirs:
             return ""
         changes = []
-        for key in [*theirs, *(key for key in ours if key not in theirs)]:
+        for key in theirs | ours:
             mine = ours.get(key, "none")
             its = theirs.get(key, "none")
             if mine == its:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -157,14 +158,10 @@ class RecordContent:
     def _before(self) -> dict[int, float]:
         """Start of each replicate on the run's clock in seconds: the total of earlier replicates."""
         lasts: dict[int, float] = {}
-        for line in self.lines:
+        for line in self.lines if self.is_looped else ():
             lasts[line["replicate"]] = max(line["time"], lasts.get(line["replicate"], 0.0))
-        began = {}
-        total = 0.0
-        for replicate in sorted(lasts):
-            began[replicate] = total
-            total += lasts[replicate] if self.is_looped else 0.0
-        return began
+        order = sorted(lasts)
+        return dict(zip(order, accumulate([0.0, *(lasts[r] for r in order)]), strict=False))
 
     def _stamp(self, replicate: int, seconds: float) -> int:
         return self.starts + round(1000 * (self._before.get(replicate, 0.0) + seconds))

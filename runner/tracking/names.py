@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import Any
 
 MAX_KEY_CHARACTERS = 230  # of 250; the rest is reserved for the prefix
-ARENA = "arena."  # prefix of experiments of the arena's suites
 TRUNCATION_SUFFIX = " … (truncated, complete in the record's {})"
 
 
@@ -59,4 +58,4 @@ def digest(values: Any) -> str:
 
 def experiment_name(experiment: str) -> str:
     """MLflow name of an experiment; experiments of the arena's suites become ``arena/…``."""
-    return experiment.replace(ARENA, "arena/", 1) if experiment.startswith(ARENA) else experiment
+    return re.sub(r"^arena\.", "arena/", experiment)

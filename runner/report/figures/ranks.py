@@ -24,7 +24,7 @@ from scipy.stats import friedmanchisquare, studentized_range
 from runner.report.figures.picture import FigureSource, Picture
 from runner.report.scores.cells import TableLayout
 from runner.report.scores.frame import OTHER_PROTOCOL, cells_frame, scores_frame
-from runner.statistics.paired_tests import LEVEL, compare, holm, scores_by_replicate
+from runner.statistics.paired_tests import LEVEL, compare, holm
 from runner.study.figure_specs import RankSpec
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def rank(scores: pd.DataFrame, test: Literal["nemenyi", "wilcoxon"]) -> Ranking:
         distance = critical_difference(k, n)
         alike = {frozenset((a, b)) for a, b in pairs if abs(ranks[a] - ranks[b]) <= distance}
         return Ranking(ranks, n, p_friedman, distance, alike)
-    values = {row: scores_by_replicate(scores[row]) for row in ranks}
+    values = {row: dict(enumerate(scores[row])) for row in ranks}
     tested = holm({(a, b): compare(values[a], values[b]) for a, b in pairs})
     alike = {frozenset(rows) for rows, pair in tested.items() if not pair.p_holm <= LEVEL}
     return Ranking(ranks, n, p_friedman, None, alike)

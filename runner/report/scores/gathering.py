@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-import pandas as pd
+from typing import Any
 
 from runner.record.checks import failed_checks, join_failures
 from runner.record.facts import Facts
@@ -12,7 +11,7 @@ from runner.report.origin import CellFacts, Kept, Origin
 from runner.report.run_views import RunView
 from runner.report.scores.cells import Cell
 from runner.report.scores.distances import distances
-from runner.report.scores.earlier import PROTOCOL, WHOLE
+from runner.report.scores.earlier import WHOLE
 from runner.report.scores.recorded import has_ended, scores
 from runner.statistics.paired_tests import ReplicateScores
 from runner.study.definition import StudyDefinition
@@ -120,15 +119,14 @@ def _over(
     return divisors
 
 
-def _add_earlier_scores(
-    cell: Cell, earlier: pd.DataFrame, facts: CellFacts, origin: Origin
-) -> None:
+def _add_earlier_scores(cell: Cell, earlier: list[Any], facts: CellFacts, origin: Origin) -> None:
     """Add earlier scores of the same data and protocol to a cell.
 
     Scores on other data belong to another cell.  Scores of another protocol are excluded if there
     are records, and marked otherwise.
     """
-    data, protocol = earlier[["data", PROTOCOL]].iloc[0]
+    data = earlier[0].data
+    protocol = earlier[0].protocol
     if cell.data not in ("", data):
         return
     difference = ""
@@ -139,8 +137,7 @@ def _add_earlier_scores(
         cell.left_out = difference
         return
     cell.other_protocol = difference
-    lines = earlier.loc[earlier["replicate"] != WHOLE, ["seed", "replicate", "score"]]
-    values = {(seed, r): score for seed, r, score in lines.itertuples(index=False)}
+    values = {(e.seed, e.replicate): e.score for e in earlier if e.replicate != WHOLE}
     cell.data = data
     cell.earlier = len(values.keys() - cell.values.keys())
     if cell.earlier:

@@ -77,7 +77,7 @@ def test_other_commits_and_versions_are_listed_on_resume(make_job, prune, monkey
         for line in capsys.readouterr().out.replace("\n ", " ").splitlines()
         if "the code has changed" in line
     ]
-    assert "commit aaaaaaaa before, bbbbbbbb now; numpy" in line
+    assert "commit aaaaaaaaaa before, bbbbbbbbbb now; numpy" in line
     after = read(job.folder)["code"]
     assert [(e["replicate"], e["step"], e["sha"]) for e in after] == [
         (0, 0, "a" * 40),

@@ -14,7 +14,6 @@ from runner.statistics.paired_tests import (
     compare_means,
     holm,
     median_se,
-    scores_by_replicate,
     summarise,
 )
 
@@ -22,7 +21,7 @@ BASE = np.arange(1.0, 9.0)
 
 
 def bold(better="lower", **rows):
-    return best({name: scores_by_replicate(values) for name, values in rows.items()}, better)
+    return best({name: dict(enumerate(values)) for name, values in rows.items()}, better)
 
 
 def test_mean_and_standard_error_match_hand_calculation():
@@ -41,8 +40,8 @@ def test_missing_values_are_counted_and_one_value_has_no_error():
 
 
 def test_rounding_differences_are_ignored():
-    sums = scores_by_replicate(0.1 * r + 0.2 for r in range(6))
-    pair = compare(sums, scores_by_replicate(0.1 * r + 0.1 + 0.1 for r in range(6)))
+    sums = dict(enumerate(0.1 * r + 0.2 for r in range(6)))
+    pair = compare(sums, dict(enumerate(0.1 * r + 0.1 + 0.1 for r in range(6))))
     assert (pair.difference, pair.in_se, pair.p) == (0.0, 0.0, 1.0)
     shifted = compare({k: v + 0.5 for k, v in sums.items()}, sums)
     assert 0.0 < shifted.se < 1e-15
@@ -58,7 +57,7 @@ def test_replicates_are_paired_by_seed_and_number():
 
 
 def test_wilcoxon_equals_the_exact_two_sided_test():
-    a, b = (scores_by_replicate(v) for v in ([1.1, 2.2, 3.3, 4.4, 5.5], [1.0, 2, 3, 4, 5]))
+    a, b = (dict(enumerate(v)) for v in ([1.1, 2.2, 3.3, 4.4, 5.5], [1.0, 2, 3, 4, 5]))
     # every sign the same: 2 · 2⁻⁵, for an improvement as well
     assert [compare(a, b).p, compare(b, a).p] == pytest.approx([1 / 16] * 2)
 
@@ -76,7 +75,7 @@ def test_wilcoxon_is_exact_with_ties(n):
     positive_sum = ranks[d > 0].sum()
     expected = min(1.0, 2 * min((sums <= positive_sum).mean(), (sums >= positive_sum).mean()))
     # ties but for rounding
-    pair = compare(scores_by_replicate(right / 97), scores_by_replicate(other / 97))
+    pair = compare(dict(enumerate(right / 97)), dict(enumerate(other / 97)))
     assert len(set(abs(d))) < len(d)
     assert pair.p == pytest.approx(expected)
 
@@ -122,7 +121,7 @@ def test_holm_is_monotone_and_multiplies_the_smallest_by_all():
 
 
 def test_overlapping_splits_use_nadeau_and_bengio():
-    a, b = (scores_by_replicate(v) for v in ([1, 2, 4, 3, 5.5], [0.5, 1, 2, 2.5, 4]))
+    a, b = (dict(enumerate(v)) for v in ([1, 2, 4, 3, 5.5], [0.5, 1, 2, 2.5, 4]))
     plain = compare_means(a, b)
     corrected = compare_means(a, b, overlap=1 / 9)
     assert plain.p == pytest.approx(stats.ttest_rel([*a.values()], [*b.values()]).pvalue)
