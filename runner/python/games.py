@@ -159,7 +159,7 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
             rules = rules.at(self._made // rules.horizon if rules.continuing else 0)
         outcome = rules.step(self._s, torch.tensor([a]), torch.tensor([b]), self._generator)
         self._s = outcome.s_next
-        self._made = self._made + 1
+        self._made += 1
         over = outcome.done is not None and bool(outcome.done)
         cut = not over and self._made >= self.moves
         agents = self.agents

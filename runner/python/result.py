@@ -64,8 +64,7 @@ class Result:
             >>> load(result.id[:8]).id == result.id
             True
         """
-        signature: str = self.compared.facts["signature"]
-        return signature
+        return str(self.compared.facts["signature"])
 
     @property
     def experiment(self) -> str:
@@ -75,8 +74,7 @@ class Result:
             >>> result.experiment
             'cavi_probit'
         """
-        experiment: str = self.compared.facts["experiment"]
-        return experiment
+        return str(self.compared.facts["experiment"])
 
     @property
     def state(self) -> RunState:

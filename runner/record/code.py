@@ -80,9 +80,11 @@ def source_digest() -> str:
 @cache
 def versions() -> dict[str, str]:
     """Versions of Python and of the relevant packages, if installed."""
-    numbers = {package: installed_version(package) for package in PACKAGES}
-    installed = {package: number for package, number in numbers.items() if number is not None}
-    return {"python": platform.python_version()} | installed
+    numbers = {"python": platform.python_version()}
+    for package in PACKAGES:
+        if (number := installed_version(package)) is not None:
+            numbers[package] = number
+    return numbers
 
 
 def installed_version(package: str) -> str | None:

@@ -23,8 +23,7 @@ class ComparedRecord:
 
     @property
     def label(self) -> str:
-        signature: str = self.facts["signature"]
-        return signature[:8]
+        return str(self.facts["signature"])[:8]
 
 
 def flat(values: Facts) -> dict[str, str]:

@@ -40,11 +40,11 @@ def differs(snapshot: Snapshot | None) -> dict[str, str]:
         for key, value in config.items():
             if other.get(key, value) != value:
                 changes[run.row].setdefault(key, {})[value] = None
-    texts = {
-        row: ", ".join(_describe_changes(changes[row], len(extra), base))
+    return {
+        row: text
         for row, extra in extra_keys.items()
+        if (text := ", ".join(_describe_changes(changes[row], len(extra), base)))
     }
-    return {row: text for row, text in texts.items() if text}
 
 
 def _describe_changes(changes: dict[str, dict[str, None]], n_extra: int, base: str) -> list[str]:

@@ -63,12 +63,12 @@ class Origin:
 
 def collect_cell_facts(tables: list[TableLayout]) -> list[CellFacts]:
     """Facts of the cells of tables."""
-    cells = [
+    return [
         CellFacts(laid.spec.name, cell.row.name, cell.column, why=cell.reason, failed=cell.failed)
         for laid in tables
         for cell in laid.cells
+        if cell.failed or cell.reason
     ]
-    return [cell for cell in cells if cell.failed or cell.why]
 
 
 def collect_protocols(tables: list[TableLayout], kept: Origin) -> dict[str, str]:

@@ -24,8 +24,7 @@ class RunView:
     @property
     def state(self) -> str:
         """State of the record, or the reason why it is missing."""
-        state: str = self.facts.get("state", "refused" if self.run.refused else "not started")
-        return state
+        return str(self.facts.get("state", "refused" if self.run.refused else "not started"))
 
     @cached_property
     def config(self) -> dict[str, str]:

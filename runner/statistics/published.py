@@ -70,13 +70,13 @@ class PublishedNumber:
             raise ValueError(f"{text!r} is not a number printed as mean(spread)")
         mean = match.group(1)
         decimals = len(match.group(2) or "")
-        spread = match.group(3)
+        spread = None if match.group(3) is None else float(match.group(3))
         return cls(
             text,
             float(mean),
-            None if spread is None else float(spread),
+            spread,
             0.5 * 10.0**-decimals,
-            None if spread is None else float(spread) * in_se,
+            None if spread is None else spread * in_se,
             runs,
             within,
         )

@@ -35,8 +35,8 @@ def facts(snapshot: Snapshot, run: FrozenRun) -> Facts:
     properties |= {
         role: run.config[role]["name"] for role in ("dataset", "inference") if role in run.config
     }
-    properties |= {key: str(value) for key, value in run.cell.items()}
-    return properties | {key.split(".")[-1]: str(value) for key, value in run.cell.items()}
+    cell = {key: str(value) for key, value in run.cell.items()}
+    return properties | cell | {key.split(".")[-1]: value for key, value in cell.items()}
 
 
 def plan_selected_runs(

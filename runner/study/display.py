@@ -29,10 +29,8 @@ FAILED = ("failed", "diverged", "crashed")
 def state(snapshot: Snapshot, run: FrozenRun) -> str:
     """State in the record, but ``running`` if a process holds the run, and ``crashed`` for a running
     state without a process."""
-    if run.refused:
-        return snapshot.state(run)
     recorded = snapshot.state(run)
-    if recorded in ("done", "failed", "diverged"):
+    if recorded in ("refused", "done", "failed", "diverged"):
         return recorded
     if DetachedRun(snapshot, run).going():
         return "running"

@@ -31,15 +31,12 @@ def repeat_flags(given: argparse.Namespace, *plugin_modules: str) -> str:
 
 def list_named_plugins(given: argparse.Namespace) -> list[str]:
     """Plug-ins named on the command line, by --plugin or as an override of every run."""
-    typed = [
-        text.partition("=")[2].strip("[]").split(",")
+    typed = ",".join(
+        text.partition("=")[2].strip("[]")
         for text in given.overrides
         if text.startswith("plugins=")
-    ]
-    return [
-        *given.plugin,
-        *(module.strip() for modules in typed for module in modules if module.strip()),
-    ]
+    )
+    return [*given.plugin, *filter(None, map(str.strip, typed.split(",")))]
 
 
 def add_runs(parser: argparse.ArgumentParser) -> None:

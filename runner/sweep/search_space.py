@@ -200,12 +200,10 @@ def absolute(url: str) -> str:
     """URL of a storage with an absolute path, because jobs may be started in another folder.
 
     The path of a file is used literally, including percent signs and question marks."""
-    for kind in FILES:
-        head, separator, path = url.partition(kind)
-        if separator and not head:
-            return (
-                sqlite_uri(Path(path)) if kind == SQLITE_SCHEME else f"{kind}{Path(path).resolve()}"
-            )
+    if url.startswith(SQLITE_SCHEME):
+        return sqlite_uri(Path(url.removeprefix(SQLITE_SCHEME)))
+    if url.startswith(JOURNAL_SCHEME):
+        return f"{JOURNAL_SCHEME}{Path(url.removeprefix(JOURNAL_SCHEME)).resolve()}"
     return url
 
 

@@ -186,11 +186,7 @@ def answers_of(run: RestoredRun) -> Answers | None:
         return SeriesAnswers(run, problem, posterior)
     if isinstance(problem, Corpus) and isinstance(posterior, HoldsTopics):
         return TopicAnswers(problem, posterior)
-    train = problem.train if isinstance(problem, Unlabelled) else None
-    if isinstance(problem, Unlabelled) and isinstance(train, Rows):
-        return (
-            ClusterAnswers(problem, posterior, train)
-            if isinstance(posterior, PredictsRows)
-            else None
-        )
+    if isinstance(problem, Unlabelled) and isinstance(posterior, PredictsRows):
+        train = problem.train
+        return ClusterAnswers(problem, posterior, train) if isinstance(train, Rows) else None
     return None

@@ -97,5 +97,4 @@ def _log(file: Path, run_id: str, requirements: list[str], register: str | None)
         registered_model_name=register,
         metadata={name: model.facts[name] for name in ("run", "experiment", "data")},
     )
-    address: str = stored.model_uri
-    return address
+    return str(stored.model_uri)

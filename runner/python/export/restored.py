@@ -72,8 +72,7 @@ class RestoredRun:
     @property
     def replicate(self) -> int:
         """Index of the replicate, from 0; 0 if replicates are a dimension."""
-        replicate: int = self.metadata["replicate"]
-        return replicate
+        return int(self.metadata["replicate"])
 
     def one(self, replicate: int | None, variant: str | None) -> tuple[Problem, object, Streams]:
         """Select the problem and posterior of a replicate and a variant trained side by side.

@@ -87,8 +87,10 @@ def write_paper(
     paths = []
     end = "_smoke.tex" if smoke else ".tex"
     for laid in tables:
-        texts = {"": score_table(laid, name, smoke)}
-        texts["_paired"] = paired_table(laid, name, reference or "", smoke)
+        texts = {
+            "": score_table(laid, name, smoke),
+            "_paired": paired_table(laid, name, reference or "", smoke),
+        }
         for kind, text in texts.items():
             if text:
                 paths.append(folder / f"table_{laid.spec.name}{kind}{end}")

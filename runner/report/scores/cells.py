@@ -154,8 +154,7 @@ class TableLayout:
     @property
     def replicates(self) -> list[int]:
         """Numbers of replicates behind the scores, in increasing order."""
-        summaries = (cell.summary for cell in self.cells)
-        return sorted({summary.n for summary in summaries if summary is not None and summary.n})
+        return sorted({s.n for cell in self.cells if (s := cell.summary) and s.n})
 
 
 def list_cells(tables: Iterable[TableLayout]) -> list[Cell]:

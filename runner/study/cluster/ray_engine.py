@@ -22,8 +22,7 @@ class RayTask:
 
     @property
     def id(self) -> str:
-        number: str = self.ref.hex()[:12]
-        return number
+        return str(self.ref.hex()[:12])
 
     def poll(self) -> int | None:
         """Exit code, or None while the task is running."""
@@ -60,8 +59,9 @@ class RayEngine:
     outlives = False
 
     def __init__(self, keys: dict[str, Any]):
-        self.init = (keys.get("ray") or {}).get("init") or {}
-        self.remote = (keys.get("ray") or {}).get("remote") or {}
+        ray_keys = keys.get("ray") or {}
+        self.init = ray_keys.get("init") or {}
+        self.remote = ray_keys.get("remote") or {}
 
     def submit(self, jobs: list[ClusterJob]) -> list[RayTask]:
         """Submit each job as a task.
