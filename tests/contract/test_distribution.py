@@ -1,4 +1,4 @@
-"""What others get: the image, the source distribution, the page of the index, the workflows."""
+"""Distribution: the image, the source distribution, the page of the index, and the workflows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_copied_names() -> set[str]:
     return {name for line in re.findall(r"^COPY (.+) \S+$", text, re.M) for name in line.split()}
 
 
-def test_image_gets_every_file_that_it_copies():
+def test_image_copies_existing_files():
     copied = read_copied_names()
     assert [name for name in copied if not (ROOT / name).exists() or is_ignored(name)] == []
     packages = tomllib.loads(PYPROJECT)["tool"]["setuptools"]["packages"]["find"]["include"]
@@ -79,7 +79,7 @@ def test_release_makes_links_absolute(tmp_path, monkeypatch):
     assert released == project
 
 
-def test_author_and_version_are_those_of_the_citation():
+def test_author_and_version_match_citation():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     project = tomllib.loads(PYPROJECT)["project"]
     assert project["authors"] == citation["authors"]

@@ -56,7 +56,7 @@ def one_run(words: tuple[str, ...]) -> list[str]:
 
 def uses_own_files(command: Printed) -> bool:
     return (
-        command.own
+        command.uses_own_modules
         or "--config-dir" in command.words
         or any(word.split("=")[-1] in OWN for word in command.words)
     )

@@ -127,7 +127,9 @@ def test_extended_step_matches_algorithm_5_4():
 def test_unscented_step_matches_algorithm_5_14():
     problem = nonlinear()
     model = Sine()
-    alpha, beta, kappa = (0.8, 1.5, 0.5)
+    alpha = 0.8
+    beta = 1.5
+    kappa = 0.5
     keys = {"alpha": alpha, "beta": beta, "kappa": kappa}
     actual = run_filter("unscented_kalman", problem, model, **keys)
     n = 1

@@ -24,7 +24,7 @@ class Printed:
 
     page: Path
     words: tuple[str, ...]
-    own: bool  # uses modules of the page, found through PYTHONPATH=.
+    uses_own_modules: bool  # modules of the page, found through PYTHONPATH=.
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}: runner {' '.join(self.words)}"
