@@ -13,9 +13,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from components.maths.compiled import loops
-from components.maths.compiled import offspring as compiled
 from components.maths.particles.draws import uniform
+from components.maths.particles.kernels import count_between, cumulative_weights, kernels_of
 
 Scheme = Literal["multinomial", "residual", "stratified", "systematic", "ssp"]
 
@@ -34,25 +33,20 @@ def ancestors(scheme: Scheme, weights: Tensor, generator: torch.Generator) -> Te
 def _rows(counts: Tensor) -> Tensor:
     """Row numbers repeated by their counts [R, N]; [R·N]."""
     rows = torch.arange(counts.numel(), device=counts.device)
-    if loops.is_on_cpu(counts):
-        return compiled.repeat_values(rows.view_as(counts), counts).flatten()
-    return rows.repeat_interleave(counts.flatten(), output_size=counts.numel())
+    return kernels_of(counts).repeat_values(rows.view_as(counts), counts).flatten()
 
 
 def resample_particles(x: Tensor, counts: Tensor) -> Tensor:
     """Particles [R, N, dx], each repeated by its number of offspring, in order; [R, N, dx]."""
-    if x.shape[2] == 1 and not x.requires_grad and loops.is_on_cpu(counts):
-        return compiled.repeat_values(x[..., 0], counts).unsqueeze(2)
+    if x.shape[2] == 1:
+        return kernels_of(x).repeat_values(x[..., 0], counts).unsqueeze(2)
     return take_rows(x, _rows(counts))
 
 
 def take_rows(x: Tensor, rows: Tensor) -> Tensor:
     """Select particles [R, N, dx] by row numbers [R·N], each within its own system; [R, N, dx] with
     the same memory layout."""
-    columns = x.transpose(1, 2)
-    if columns.is_contiguous() and not x.requires_grad and loops.is_on_cpu(x):
-        return compiled.take_rows(columns, rows).transpose(1, 2)
-    return x.flatten(0, 1).index_select(0, rows).view_as(x)
+    return kernels_of(x).take_rows(x, rows)
 
 
 def offspring(scheme: Scheme, weights: Tensor, generator: torch.Generator) -> Tensor:
@@ -72,17 +66,6 @@ def offspring(scheme: Scheme, weights: Tensor, generator: torch.Generator) -> Te
             return ssp_counts(weights, uniform((r, n), generator, weights))
 
 
-def _cumulative_weights(weights: Tensor) -> Tensor:
-    """W_n = Σ_{m ≤ n} w_m / Σ_m w_m [R, N]; the last is exactly 1, so that no point exceeds it."""
-    cumulated = weights.double().cumsum(1)
-    return cumulated.div_(cumulated[:, -1:].clone())
-
-
-def _between(below: Tensor) -> Tensor:
-    """Number of points between consecutive edges, from the number below each [R, N]."""
-    return torch.diff(below, dim=1, prepend=torch.zeros_like(below[:, :1]))
-
-
 def systematic_counts(weights: Tensor, u: Tensor) -> Tensor:
     """Offspring of each particle: number of the points (u + i)/N, i = 0 … N−1, in its interval of
     the cumulative weights.
@@ -90,13 +73,8 @@ def systematic_counts(weights: Tensor, u: Tensor) -> Tensor:
     Every count is ⌊N w_n⌋ or ⌈N w_n⌉.  u [R] in [0, 1).
 
     Source: Kitagawa (1996), appendix; Carpenter, Clifford & Fearnhead (1999)."""
-    if loops.is_on_cpu(weights):
-        return compiled.systematic_counts(weights.double(), u.double())
-    n = weights.shape[1]
-    edges = _cumulative_weights(weights)
-    below = (edges * n - u.double().unsqueeze(1)).ceil_().clamp_(0, n)
-    # N − u would be rounded if u is close to 1
-    return _between(torch.where(edges == 1, n, below).long())
+    weights = weights.detach().double()
+    return kernels_of(weights).systematic_counts(weights, u.double())
 
 
 def stratified_counts(weights: Tensor, u: Tensor) -> Tensor:
@@ -109,13 +87,13 @@ def stratified_counts(weights: Tensor, u: Tensor) -> Tensor:
     Source: Kitagawa (1996), appendix; Douc, Cappé & Moulines (2005), section 2.3.
     """
     n = weights.shape[1]
-    edges = _cumulative_weights(weights).mul_(n)
+    edges = cumulative_weights(weights).mul_(n)
     floors = edges.floor()
     stratum = floors.long()
     # the last edge has neither its own stratum nor a remainder
     first = u.gather(1, stratum.clamp(max=n - 1))
     has_point = first < edges - floors
-    return _between(stratum + has_point)
+    return count_between(stratum + has_point)
 
 
 def multinomial_counts(weights: Tensor, points: Tensor, u: Tensor) -> Tensor:
@@ -130,10 +108,8 @@ def multinomial_counts(weights: Tensor, points: Tensor, u: Tensor) -> Tensor:
     sorted_uniforms = sums / sums.gather(1, points.unsqueeze(1))  # 1 from position k on
     total = weights.double().sum(1, keepdim=True)
     # where the sum is 0 there are no points to draw
-    edges = torch.where(total > 0, _cumulative_weights(weights), 0.0)
-    if loops.is_on_cpu(edges):
-        return _between(compiled.count_points_below(sorted_uniforms, edges))
-    return _between(torch.searchsorted(sorted_uniforms, edges))
+    edges = torch.where(total > 0, cumulative_weights(weights), 0.0)
+    return count_between(kernels_of(edges).count_points_below(sorted_uniforms, edges))
 
 
 def residual_counts(weights: Tensor, u: Tensor) -> Tensor:

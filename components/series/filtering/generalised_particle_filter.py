@@ -26,7 +26,7 @@ from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import NumericalError
-from components.maths.compiled import loops, weighing
+from components.maths.particles.kernels import kernels_of
 from components.maths.particles.order_statistics import quantiles
 from components.maths.particles.resampling import Scheme, offspring, resample_particles
 from components.series.posteriors.filtered import Filtering
@@ -201,19 +201,10 @@ def normalise_log_weights(log_w: Tensor, batch: Observation) -> Weights:
     """Exponentiate log weights [R, N].
 
     Raises NumericalError, which names the observation, if their sum is zero or NaN."""
-    if loops.is_on_cpu(log_w) and not log_w.requires_grad:
-        w, sums = weighing.weights(log_w)
-        log_sum = sums[:, 2]
-        ess = sums[:, 3]
-    else:
-        log_w = log_w.double()
-        highest = log_w.detach().amax(1)
-        w = (log_w - highest.unsqueeze(1)).exp()
-        sums = torch.stack([w.sum(1), w.square().sum(1)], 1)
-        log_sum = highest + sums[:, 0].log()
-        ess = sums[:, 0].square() / sums[:, 1]
+    w, sums = kernels_of(log_w).weigh(log_w)
+    log_sum = sums[:, 2]
     if (log_sum - log_sum == 0).all():  # finite: inf − inf and NaN − NaN differ from 0
-        return Weights(w, sums, log_sum, ess)
+        return Weights(w, sums, log_sum, sums[:, 3])
     replicates = (~torch.isfinite(log_sum)).nonzero().flatten().tolist()
     y = ", ".join(f"{value:.4g}" for value in batch.y[replicates[0]].tolist())
     raise NumericalError(
@@ -224,12 +215,4 @@ def normalise_log_weights(log_w: Tensor, batch: Observation) -> Weights:
 
 def moments(x: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
     """Mean and variance [R, dx] of weighted particles x [R, N, dx]."""
-    w = weights.w
-    sums = weights.sums
-    if loops.is_on_cpu(x) and not (w.requires_grad or x.requires_grad):
-        return weighing.moments(x, w, sums)
-    shares = (w / sums[:, :1]).to(x).unsqueeze(1)
-    mean = shares @ x  # [R, 1, dx]
-    # centred first, because positions are 10³ times their spread
-    variance = shares @ (x - mean).square()
-    return mean.squeeze(1), variance.squeeze(1)
+    return kernels_of(x, weights.w).moments(x, weights.w, weights.sums)

@@ -2,6 +2,7 @@ import pytest
 import torch
 from support.runs.configured import F64, generator, uniform
 
+from components.maths.compiled import loops
 from components.maths.compiled.offspring import count_points_below
 from components.maths.particles import resampling
 
@@ -18,7 +19,7 @@ def sparse_weights(r, n):
 @pytest.mark.parametrize("fast", [True, False])
 @pytest.mark.parametrize("u", [0.0, 1 - 2**-53])
 def test_points_at_the_ends_are_counted(u, fast, monkeypatch):
-    monkeypatch.setattr(resampling.loops, "is_on_cpu", lambda x: fast)
+    monkeypatch.setattr(loops, "is_on_cpu", lambda x: fast)
     w = sparse_weights(6, 1000)
     counts = resampling.systematic_counts(w, torch.full((6,), u, dtype=F64))
     assert (counts.sum(1) == 1000).all()

@@ -44,9 +44,7 @@ def bias_z(counts, w):
 @pytest.mark.parametrize("compiled", [True, False])
 def test_counts_equal_the_literal_points(compiled, monkeypatch):
     if not compiled:
-        monkeypatch.setattr(
-            "components.maths.particles.resampling.loops.is_on_cpu", lambda x: False
-        )
+        monkeypatch.setattr("components.maths.compiled.loops.is_on_cpu", lambda x: False)
     w = weights(5, 13)
     u = draw_uniform(5, seed=3)
     fast = systematic_counts(w, u)
