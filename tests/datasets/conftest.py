@@ -12,14 +12,14 @@ from components.datasets import data_files, files
 
 
 def forget_files():
-    """Forgets which files were found, as the next process does."""
+    """Clear the cache of located files, as a new process does."""
     files.why_unavailable.cache_clear()
     files.forget()
 
 
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch):
-    """An empty cache in place of the user's."""
+    """An empty cache in place of the user's cache."""
     monkeypatch.setattr(data_files.platformdirs, "user_cache_path", lambda _: tmp_path / "cache")
     forget_files()
     yield
@@ -38,7 +38,7 @@ def server():
 
 @pytest.fixture
 def closed_address():
-    """An address at which nobody listens."""
+    """An address without a listening server."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
@@ -47,7 +47,7 @@ def closed_address():
 
 @pytest.fixture
 def own_network(own_cache, monkeypatch):
-    """Neither the user's cache nor a proxy."""
+    """Remove the user's cache and proxy settings."""
     for variable in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(variable, raising=False)
         monkeypatch.delenv(variable.upper(), raising=False)

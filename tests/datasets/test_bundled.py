@@ -1,4 +1,4 @@
-"""Data in installed packages equal those loaded by the packages."""
+"""Data from installed packages equal those loaded by the packages."""
 
 from matplotlib import cbook, image
 from numpy.testing import assert_array_equal

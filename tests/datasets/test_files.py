@@ -128,7 +128,7 @@ def test_offline_mode_attempts_no_download(tmp_path, good):
 
 
 def test_silent_host_is_contacted_once_for_all_files(tmp_path, monkeypatch, list_addresses):
-    """Addresses that never answer, as behind a firewall that drops packets."""
+    """Addresses that never respond, as behind a firewall that drops packets."""
     list_addresses(*(f"http://host.invalid/{i}" for i in range(6)))
     asked = []
 
@@ -151,10 +151,10 @@ def test_stalled_server_times_out(tmp_path, monkeypatch, list_addresses):
 
 
 def test_connections_are_probed_at_the_proxy(tmp_path, monkeypatch, server, list_addresses):
-    """Behind a proxy the hosts themselves cannot be reached; the test server plays the proxy."""
+    """Behind a proxy the hosts are not reachable directly; the test server acts as the proxy."""
     monkeypatch.setenv("http_proxy", server.address)
     list_addresses("http://unreachable.invalid/good")
-    # it was asked for the whole address, which it does not know
+    # the proxy received the full address, which is unknown to it
     with pytest.raises(DataUnavailableError, match="HTTP 404"):
         locate(tmp_path)
     assert server.asked == ["http://unreachable.invalid/good"]

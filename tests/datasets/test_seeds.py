@@ -1,4 +1,5 @@
-"""All datasets draw random numbers from the data stream, and nothing else depends on the seed."""
+"""All datasets draw random numbers only from the data stream, and nothing else depends on the
+seed."""
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from runner.execution.rng import Streams
 
 
 def load_from_seed(dataset, seed):
-    """Digest of the data, and names of the streams that they are drawn from."""
+    """Digest of the data, and names of the streams used."""
     rng = Streams(seed)
     untouched = Streams(seed).state()
     problem = dataset.load(rng, make_setting())

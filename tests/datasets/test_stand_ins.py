@@ -1,4 +1,4 @@
-"""All datasets with possibly missing files: simulated replacements, and errors."""
+"""All datasets whose files may be missing: simulated replacements and errors."""
 
 import re
 import warnings
@@ -51,7 +51,7 @@ STAND_INS = {
     "word_counts": "reviews-sim",
     "year": "year-sim",
 }
-# keys that ask for the stand-in, where these are neither ``simulated`` nor ``offline=always``
+# keys that request the stand-in, if not ``simulated`` or ``offline=always``
 ASKED = {
     "inference_gym": {"target": SIMULATED},
     "posteriordb": {"posterior": SIMULATED},

@@ -55,8 +55,8 @@ def test_conditional_equals_equations_3_5_to_3_9(shape, common, ard):
     x, Z, lengthscale, m, C = draw_inputs(common=common, ard=ard)
     mean, variance, factors = sparse_conditional(x, Z, lengthscale**-2, m, C, shape, JITTER)
     assert factors.jitter == JITTER
-    # Matérn-1/2 sees √r², and r² as a difference of squares is exact to 1e-15 only; the same holds
-    # for cos θ in ArcCosine-0; a linear K_zz has rank 3 of 4.
+    # Matérn-1/2 depends on √r², and r² as a difference of squares is accurate to 1e-15; likewise
+    # cos θ in ArcCosine-0. A linear K_zz has rank 3 of 4.
     tolerance = 1e-6 if shape in ("matern12", "arc_cosine0", "linear") else 1e-10
     for g, q in itertools.product(range(2), range(2)):
         inputs = x if common else x[g]
@@ -97,7 +97,7 @@ def compute_unwhitened(x, Z, lengthscale, m, C, shape, jitter):
 @pytest.mark.parametrize("common", [True, False])
 @pytest.mark.parametrize("ard", [True, False])
 def test_gradients_by_blocks_equal_autograd(Q, common, ard):
-    """From 64 inducing inputs on, products use blocks."""
+    """Products use blocks if there are at least 64 inducing inputs."""
     inputs = [t.requires_grad_() for t in draw_inputs(Q=Q, M=75, N=40, common=common, ard=ard)]
     x, Z, lengthscale, m, C = inputs
     mean, variance, factors = sparse_conditional(x, Z, lengthscale**-2, m, C, "matern52", 1e-3)

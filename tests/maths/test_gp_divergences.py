@@ -74,8 +74,8 @@ def test_full_step_reaches_a_conjugate_posterior():
 
 
 def test_step_that_leaves_the_cone_is_halved():
-    """∂ELBO/∂S = +1.2 I makes the precision I − 2.4 γ I: negative at γ = 1, positive from γ = 1/4
-    down."""
+    """∂ELBO/∂S = +1.2 I makes the precision I − 2.4 γ I: negative at γ = 1, positive for γ ≤
+    1/4."""
     m = torch.nn.Parameter(torch.zeros(2))
     C = torch.nn.Parameter(torch.eye(2))
     m.grad = torch.zeros(2)

@@ -1,5 +1,5 @@
-"""The optimizers equal torch's step for step and bit for bit, and their checkpoint dicts have
-torch's format."""
+"""The optimizers equal torch's bit for bit at every step, and their checkpoint dicts have torch's
+format."""
 
 import subprocess
 import sys

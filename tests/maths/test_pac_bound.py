@@ -1,5 +1,5 @@
 """Bounds on the risk of a randomised classifier: the inverse of kl, Maurer's inequality by
-enumeration, and a network with a valid bound that fails only for deliberate mistakes."""
+enumeration, and a network with a valid bound that deliberate mistakes violate."""
 
 import math
 from dataclasses import replace
@@ -32,7 +32,7 @@ def test_inverse_solves_the_equation(q, nats):
 @pytest.mark.parametrize("risk", [0.02, 0.3])
 @pytest.mark.parametrize("delta", [0.05, 0.3])
 def test_bound_fails_at_most_as_often_as_delta(risk, delta):
-    """One fixed network (KL = 0) with a binomial number of errors; the draws are the whole
+    """One fixed network (KL = 0) with a binomial number of errors; the draws are its complete
     distribution."""
     n = 40
     k = range(n + 1)

@@ -7,7 +7,7 @@ from components.maths.time_varying import filter_system
 
 
 def test_missing_values_change_nothing():
-    """A system with singular noises, a static state and a stock."""
+    """A system with singular noise, a static state and a stock."""
     data = problem(times=14, missing=(2, 3, 11))
     built = model(
         "semilocal_trend",

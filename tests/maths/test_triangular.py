@@ -1,4 +1,4 @@
-"""Products and inverses by blocks, compared with unblocked ones."""
+"""Block products and inverses compared with unblocked ones."""
 
 import pytest
 import torch
@@ -47,7 +47,7 @@ def test_products_by_blocks_equal_full_products(n):
 
 @pytest.mark.parametrize("n", SIZES)
 def test_unneeded_blocks_are_not_read(n):
-    """NaN above the diagonals of the factors, in the zero block, does not change the result."""
+    """NaN in the zero blocks above the diagonals of the factors does not change the result."""
     L = lower(n)
     spoilt = L.clone()
     half = n // 2 // 8 * 8

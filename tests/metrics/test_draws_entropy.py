@@ -56,7 +56,7 @@ def test_divergence_from_a_funnel_is_exact():
 
 
 def test_repeated_draws_are_weighted_by_their_counts():
-    """Points of N(0, 1), repeated once left of 0 and 1 + Poisson(3) times right of it: q is 2 φ(x)
+    """Points of N(0, 1), repeated once for x < 0 and 1 + Poisson(3) times for x > 0: q is 2 φ(x)
     times 0.2 or 0.8."""
     g = generator(3)
     points = normal(g, 3000, 1)

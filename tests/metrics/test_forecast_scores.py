@@ -40,14 +40,14 @@ def test_entropy_of_equal_components_is_that_of_one():
 
 @pytest.mark.parametrize(("y", "expected"), [(0.5, 2.0), (1.5, 2 + 40 * 0.5), (-3.0, 2 + 40 * 2.0)])
 def test_interval_score_equals_its_formula(y, expected):
-    """Gneiting and Raftery (2007), eq. (43), of (−1, 1) at α = 0.05."""
+    """Gneiting and Raftery (2007), eq. (43), for (−1, 1) at α = 0.05."""
     low = torch.tensor([-1.0])
     high = torch.tensor([1.0])
     assert float(interval_score(low, high, torch.tensor([y]), 0.05)) == pytest.approx(expected)
 
 
 def test_scores_of_numbers_match_hand_calculation():
-    """Three times with N(0, 1): observed 1, observed 3, and unobserved."""
+    """Three times with predictions N(0, 1): observed 1, observed 3, and unobserved."""
     prediction = GaussianMixture(torch.zeros(1, 3, 1, dtype=F64), torch.ones(1, 3, 1, dtype=F64))
     y = double([[1.0], [3.0], [math.nan]])
     scores = of_numbers(prediction, y)

@@ -66,7 +66,7 @@ def test_scores_of_classes_use_only_observed_labels():
 def test_calibration_error_equals_the_sum_over_bins():
     confidence = double([0.05, 0.35, 0.36, 0.37, 0.95, 1.0])
     correct = torch.tensor([True, False, True, False, True, False])
-    # of 15 bins: the first, the sixth, and the last, which includes 1
+    # three of 15 bins: the first, the sixth, and the last, which includes 1
     bins = [[0], [1, 2, 3], [4, 5]]
     gap = correct.double() - confidence
     exact = sum(abs(float(gap[b].sum())) for b in bins) / 6

@@ -50,7 +50,7 @@ def test_gold_has_distance_0_from_itself_in_any_units():
 
 
 def test_wasserstein_distance_equals_the_gaussian_formula():
-    """W₂² of N(m, s²) and N(m*, s*²), the mean squared difference of their quantiles, at one
+    """W₂² of N(m, s²) and N(m*, s*²): the mean squared difference of their quantiles at one
     input."""
     levels = (np.arange(200_000) + 0.5) / 200_000
     difference = norm.ppf(levels) * 1.7 + 0.4 - (norm.ppf(levels) * 1.2 - 0.1)

@@ -1,4 +1,4 @@
-"""Shares of columns that were found, and kept, by hand."""
+"""Shares of found and kept columns, calculated by hand."""
 
 from components.series.forecasting import score_selection
 

@@ -1,4 +1,4 @@
-"""Scores in cases of possible silent errors: different shapes, zero signals, tasks without
+"""Scores in cases where errors could be silent: different shapes, zero signals, and tasks without
 labels."""
 
 import math

@@ -1,5 +1,5 @@
-"""Files of a sampler and results of a run, read by the two parts of ArviZ that tests install, and
-by ArviZ itself if it is installed."""
+"""Files of a sampler and results of a run, read by the two installed parts of ArviZ, and by ArviZ
+itself if it is installed."""
 
 import arviz_base
 import arviz_stats

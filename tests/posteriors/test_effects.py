@@ -19,7 +19,7 @@ from runner.execution.rng import Streams
 
 
 def sales(tmp_path, change=lambda rows: rows, **keys):
-    """60 weeks: a level of 200, 40 more in five weeks of holidays, 2 less for each unit of
+    """60 weeks with a level of 200, 40 more in five holiday weeks, and 2 less for each unit of
     price."""
     g = generator(1)
     holiday = torch.zeros(60, dtype=F64)
@@ -106,7 +106,8 @@ def test_point_estimate_has_a_mean_without_deviation():
 
 
 def table_of_rows(tmp_path, labels, standardise):
-    """40 rows: 500, 40 more on holidays, 2 less for each unit of price; or classes a, b, c."""
+    """40 rows with 500, 40 more on holidays, and 2 less for each unit of price; or classes a, b,
+    c."""
     rng = np.random.default_rng(0)
     holiday = rng.integers(0, 2, 40)
     price = rng.normal(900, 70, 40)

@@ -1,4 +1,4 @@
-"""Posteriors written as InferenceData, and read by xarray and ArviZ."""
+"""Posteriors written as InferenceData and read by xarray and ArviZ."""
 
 import warnings
 
@@ -15,7 +15,7 @@ from components.posteriors.inference_data import write
 
 
 class Exponentiated:
-    """Parameters exp(θ), so that written values can be distinguished from θ."""
+    """Parameters exp(θ), which distinguish written values from θ."""
 
     def constrain(self, theta):
         return theta.exp()

@@ -120,7 +120,7 @@ def test_one_step_forecast_equals_a_forecast_of_one(name):
 
 @pytest.mark.parametrize("name", ["goodwill", "koyck"])
 def test_inputs_act_in_the_affine_form(name):
-    """Any plan u_T … u_{T+H−1}: its forecast is the base and D u."""
+    """The forecast for any plan u_T … u_{T+H−1} is the base plus D u."""
     data, _, _, draws = posterior(name)
     g = generator(0)
     plan = uniform(g, AHEAD, 2)
@@ -175,8 +175,8 @@ def test_coefficients_of_a_point_estimate_are_integrated_out():
 
 
 def test_heavy_tails_downweight_outliers():
-    """Given the precisions errors are Gaussian; a future error has a t distribution, independent of
-    the past."""
+    """Given the precisions, errors are Gaussian; a future error has a t distribution, independent
+    of the past."""
     data, built, theta, draws = posterior("states", errors="student_t", nu=4.0)
     lam = 0.5 + draw_uniform(1, 2, TIMES)
     drawn = replace(draws, precisions=lam)

@@ -20,7 +20,7 @@ APART = 1.5  # R̂ of ranks of three chains, one of them far away, is 1.69
 
 
 class Linear:
-    """f(x) = θ_1 x_1 + … in two tasks, independent of the rest of θ; its parameters may have
+    """f(x) = θ_1 x_1 + … in two tasks, independent of the rest of θ, with optional parameter
     names."""
 
     def __init__(self, names, target="real"):

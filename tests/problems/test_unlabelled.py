@@ -1,4 +1,4 @@
-"""Unlabelled problems: batches as in any kind of problem, and bounds."""
+"""Unlabelled problems: batches like those of other problems, and bounds."""
 
 import dataclasses
 

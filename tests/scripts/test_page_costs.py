@@ -1,4 +1,4 @@
-"""What pages of results cost, and the order in which a night runs them again."""
+"""Costs of results pages, and the order in which a nightly job runs them again."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_important_studies_precede_cheap_ones(monkeypatch, tmp_path):
     [
         (7200.0, [0, 1, 0], "abc", ""),  # a study with failures does not stop the others
         (7200.0, [0, 130, 0], "ab", "c"),  # Ctrl-C is
-        (3700.0, [0, 0, 0], "ab", "c"),  # an hour each by the clock of the test
+        (3700.0, [0, 0, 0], "ab", "c"),  # an hour each by the test's clock
     ],
 )
 def test_studies_run_until_the_budget_is_spent(monkeypatch, budget, codes, ran, left):

@@ -1,4 +1,4 @@
-"""A benchmark whose peer is not installed: one line that names the target, and ``make bench``
+"""A benchmark without its peer prints one line that names the target, and ``make bench``
 continues."""
 
 import json
@@ -61,7 +61,7 @@ def test_make_bench_continues_without_a_peer(monkeypatch, capsys):
 
 
 def test_makefile_target_installs_the_imports_of_benchmarks():
-    """Peers are installed by the extra ``bench``, by the two that need ``--no-deps``, or by their
+    """Peers are installed by the extra ``bench``, by the two that need ``--no-deps``, or in their
     own environment."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert installed.TARGET.removeprefix("make ") + ":" in makefile

@@ -1,4 +1,4 @@
-"""Forecasts of held-back observations: queries to a posterior, and scores of its forecasts."""
+"""Forecasts of held-out observations: queries to a posterior, and scores of its forecasts."""
 
 import math
 
@@ -11,7 +11,7 @@ from runner.execution.rng import Streams
 
 
 def of_series(name, model, draws=3, **keys):
-    """A problem and a posterior of draws of the prior."""
+    """A problem, and a posterior of prior draws."""
     problem, rng = load(name, n_steps=20, n_ahead=4, **keys)
     built = component("model", model).build(problem, rng)
     theta = built.sample_prior(draws, generator(0))
@@ -62,11 +62,12 @@ def test_scores_use_observations_hidden_from_methods():
 
 
 def test_accurate_forecast_of_classes_scores_1():
-    """A = swap, B = which state: 0 and 1 in turn are forecast with certainty."""
+    """A swaps the states and B shows the state: the alternating 0 and 1 are forecast with
+    certainty."""
     problem, _ = load("alternating", classes=2)
     model = component("model", "hmm", states=2).build(problem, Streams(0))
     rows = double([[[0.001, 0.999], [0.999, 0.001]], [[0.999, 0.001], [0.001, 0.999]]])
-    # stick breaking of two: the logit
+    # stick breaking of two elements is the logit
     theta = (rows[..., :1].log() - rows[..., 1:].log()).flatten().unsqueeze(0)
     assert torch.allclose(model.constrain(theta), rows.flatten().unsqueeze(0))
     scores = problem.score(Draws(theta.unsqueeze(0), theta, model.names, model), Streams(0))

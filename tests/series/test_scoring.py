@@ -1,4 +1,4 @@
-"""Scores of one-step predictions against literal formulas."""
+"""Scores of one-step predictions compared with literal formulas."""
 
 import numpy as np
 import pytest

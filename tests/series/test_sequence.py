@@ -1,4 +1,4 @@
-"""Views of a sequence: single observations with an end, or the whole series without end."""
+"""Views of a sequence: single observations up to its end, or the complete series without end."""
 
 import pytest
 import torch
@@ -104,7 +104,7 @@ def test_oracle_requires_the_law_of_the_noise(make_job):
     problem, rng = load("wiener_velocity", n_steps=5)
     attacker = component("attacker", "gaussian_contamination")
     problem = problem.attack(attacker, rng)
-    # any attacker that does not say it
+    # an attacker without this law
     problem.attacker = component("attacker", "exponential_smoother")
     with pytest.raises(ConfigMismatchError, match="does not provide its noise distribution"):
         component("model", "contaminated_ssm").build(problem, rng)

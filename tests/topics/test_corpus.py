@@ -1,5 +1,5 @@
-"""Corpora: counts that are whole, halves of documents, scores that numbers of topics do not matter
-to."""
+"""Corpora: integer counts, halves of documents, and scores that do not depend on the order of
+topics."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_perplexity_is_literal_and_uses_the_prior_if_unobserved():
     assert isinstance(posterior, HoldsTopics)
     shares = proportions(problem.seen, topics, alpha)
     assert_close(shares[1], alpha / alpha.sum())  # an empty document
-    # one of one word, which is held back
+    # a document of one word, which is held out
     assert_close(shares[3], alpha / alpha.sum())
     total = 0.0
     n = 0
@@ -131,14 +131,14 @@ def test_coherence_matches_hand_calculation():
     "name", ["lda_cavi", "lda_svi", "lda_collapsed_gibbs", "lda_collapsed_vb", "lda_sklearn"]
 )
 def test_one_topic_is_a_smoothed_urn(name):
-    """A word that no training document has is foretold with its prior."""
+    """A word without a training document is predicted with its prior."""
     problem = corpus([[0, 0, 1], [1]], test=[[2, 2, 2, 2]])
     inference = component("inference", name)
     state = inference.init(lda(problem, 1), problem, Streams(0))
     posterior = inference.posterior(inference.step(state, problem.train, Streams(0))[0])
     urn = (double([2, 2, 0]) + 0.7) / (4 + 3 * 0.7)
     perplexity = problem.score(posterior, Streams(0))["perplexity"]
-    if name == "lda_svi":  # on its way there
+    if name == "lda_svi":  # not yet converged
         assert math.isfinite(perplexity)
     else:
         assert_close(posterior.topics[0, 0], urn)

@@ -1,5 +1,5 @@
-"""Coordinate ascent of topics: the bound and every update literally, rising when warm, where it
-ends."""
+"""Coordinate ascent of topics: the literal bound, literal updates, monotone warm passes, and the
+end of a run."""
 
 import pytest
 import torch
@@ -30,7 +30,7 @@ V = 3
 
 @pytest.fixture
 def factors():
-    """γ [D, K] and λ [V, K], anywhere."""
+    """γ [D, K] and λ [V, K] at random values."""
     g = generator(3)
     return tuple(0.3 + 3 * torch.rand(n, K, generator=g).double() for n in (len(TINY), V))
 
@@ -55,7 +55,7 @@ def test_bound_is_the_literal_one(factors):
     model = lda(problem, K)
     log_pi, log_b = mean_logs(gamma, lam)
     words, docs = words_of(TINY)
-    phi = (log_pi[docs] + log_b[words]).softmax(1)  # the best q(z) at these
+    phi = (log_pi[docs] + log_b[words]).softmax(1)  # the best q(z) for these
     filled = gamma[[i for i, row in enumerate(TINY) if row]]  # an empty document has γ = α
     expected = -kl_divergence(Dirichlet(filled), Dirichlet(model.alpha)).sum()
     expected -= kl_divergence(Dirichlet(lam.T), Dirichlet(model.eta)).sum()
@@ -109,7 +109,7 @@ def test_updates_equal_formulas(factors, updates):
 
 
 def test_documents_stop_below_the_tolerance():
-    """Mean |γ' − γ| over topics is below the tolerance at the last update only."""
+    """Mean |γ' − γ| over topics is below the tolerance only at the last update."""
     problem = small_bars()
     model = lda(problem, 6)
     weights = torch.rand(9, 6, generator=generator(0)).double()
@@ -142,7 +142,8 @@ def test_bound_rises_in_warm_passes_and_a_fall_is_reported():
 
 
 def test_document_factors_start_cold_or_warm():
-    """One update from α + L/K in a fresh pass, from where they were in a warm one."""
+    """One update starts from α + L/K in a fresh pass, and from the previous values in a warm
+    one."""
     problem = small_bars()
     model = lda(problem, 6)
     for fresh in (1, 2):

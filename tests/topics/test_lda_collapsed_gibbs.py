@@ -1,4 +1,5 @@
-"""Collapsed Gibbs sampling of topics against enumeration of all assignments of a small corpus."""
+"""Collapsed Gibbs sampling of topics compared with enumeration of all assignments of a small
+corpus."""
 
 import pytest
 import torch
@@ -36,7 +37,7 @@ def test_joint_law_equals_that_of_filling_urns(model):
 
 
 def test_sampler_agrees_with_the_exact_posterior(model):
-    """p(z_i = z_j | y) and log p(y, z) over all 2⁷ assignments, against 6,000 sweeps in 100
+    """p(z_i = z_j | y) and log p(y, z) over all 2⁷ assignments, compared with 6,000 sweeps in 100
     batches."""
     words, docs = words_of(ROWS)
     every = torch.tensor(list(assignments(len(words), K)))

@@ -1,4 +1,4 @@
-"""Collapsed variational Bayes of topics: every update literally, to second order and to none."""
+"""Collapsed variational Bayes of topics: literal updates, to second and zeroth order."""
 
 import pytest
 import torch

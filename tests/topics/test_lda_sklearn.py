@@ -43,7 +43,7 @@ def test_fit_equals_the_library_on_the_same_table():
 
 
 def test_topics_are_fixed_points_of_our_updates():
-    """λ = η + Σ_d n_dv φ_dv at the factors that documents have there."""
+    """λ = η + Σ_d n_dv φ_dv at the factors of the documents."""
     problem = small_bars()
     model = lda(problem, 6, 0.1, 0.1)
     _, state = run(problem, model, passes=400, updates=1000, tolerance=1e-9)

@@ -1,4 +1,4 @@
-"""Stochastic ascent of topics: its natural gradient equals the bound's, and is unbiased over
+"""Stochastic ascent of topics: its natural gradient equals that of the bound, and is unbiased over
 minibatches."""
 
 from dataclasses import replace
@@ -45,8 +45,8 @@ def test_natural_gradient_is_unbiased_over_minibatches():
 
 
 def test_natural_gradient_of_the_bound_uses_fisher_metric():
-    """F ∇̃ = ∇_λ ELBO with F_k the Fisher information diag ψ'(λ_k) − ψ'(Σ λ_k) of Dir(λ_k), γ at
-    rest."""
+    """F ∇̃ = ∇_λ ELBO with F_k the Fisher information diag ψ'(λ_k) − ψ'(Σ λ_k) of Dir(λ_k), and
+    converged γ."""
     problem = small_bars()
     model = lda(problem, 6)
     inference = component("inference", "lda_svi", kappa=0.0, tau=0.0, tolerance=1e-12, updates=3000)

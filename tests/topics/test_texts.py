@@ -1,4 +1,4 @@
-"""A corpus and rows of the user's own, for topics and mixtures."""
+"""A user's corpus and rows, for topics and mixtures."""
 
 import pytest
 import torch

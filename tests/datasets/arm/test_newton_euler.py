@@ -24,7 +24,7 @@ def states(n, joints=7, seed=0):
 
 
 def link_poses(arm, q):
-    """Rotations [J, 3, 3] and centres of mass [J, 3] in the base frame: Craig (2005), eq. (3.6), by
+    """Rotations [J, 3, 3] and centres of mass [J, 3] in the base frame by Craig (2005), eq. (3.6):
     exponentials of a screw along x and a screw along z for each joint."""
     pose = torch.eye(4, dtype=F64)
     rotations = []
@@ -120,7 +120,7 @@ def test_torque_equals_lagrangian_derivation():
     "wrong", [lambda a, b: np.cross(b, a, axis=0), lambda a, b: 0 * np.cross(a, b, axis=0)]
 )
 def test_wrong_recursion_differs_from_lagrangian_derivation(monkeypatch, wrong):
-    """Cross products of the wrong sign, and none at all."""
+    """The cross products have the wrong sign, or are missing."""
     q, qd, qdd = states(1, seed=1)
     right = lagrangian_torque(WORLD.arm, q[0], qd[0], qdd[0])
     monkeypatch.setattr(newton_euler, "cross", wrong)
@@ -136,8 +136,8 @@ def test_inertia_is_physically_possible():
         assert a > 0
         assert a + b > c, "no mass distribution has such moments"
     assert_allclose(np.linalg.norm(arm.gravity), 9.81)
-    # At rest and hanging straight, the shoulder and elbow hold next to nothing; with the arm raised
-    # forward they hold it.
+    # A straight hanging arm at rest needs hardly any torque at shoulder and elbow; an arm raised
+    # forward does.
     straight = np.zeros((1, 7))
     raised = np.zeros((1, 7))
     raised[0, 0] = np.pi / 2

@@ -1,5 +1,4 @@
-"""SARCOS: the protocol of A.1.2, the three splits, and what takes the place of files that cannot be
-had."""
+"""SARCOS: the protocol of A.1.2, the three splits, and the stand-in for unavailable files."""
 
 import hashlib
 import warnings
@@ -42,8 +41,8 @@ def _small_world(own_cache, monkeypatch):
 
 @pytest.fixture(scope="session")
 def published_folder(tmp_path_factory):
-    """A data folder of files in the published form and size; a row's entries say which row it
-    is."""
+    """A data folder of files in the published form and size; the entries of a row encode its
+    number."""
     folder = tmp_path_factory.mktemp("published")
     for path, n in SIZES.items():
         row = np.arange(n)[:, None]
@@ -58,7 +57,7 @@ def published_folder(tmp_path_factory):
 
 @pytest.fixture
 def genuine(published_folder, monkeypatch):
-    """The same folder, with a catalogue in which its files are the genuine ones."""
+    """The same folder, with a catalogue that lists its files as genuine."""
     catalogue = tuple(
         replace(
             f,
@@ -87,7 +86,7 @@ def setting(data_dir, dtype=F64):
 
 
 def load(data_dir, replicate=0, dtype=F64, **overrides):
-    """The problem, which has the name that is announced."""
+    """The problem, whose name must equal the announced one."""
     chosen = dataset(**overrides)
     problem = chosen.load(Streams(0, replicate), setting(data_dir, dtype))
     assert problem.name == chosen.identity(data_dir, offline=False)
@@ -112,7 +111,7 @@ def test_standardisation_uses_observed_training_values(genuine):
     assert_allclose(masked.std(0), np.ones(7))
     assert (y[~mask] == 0).all()
     assert problem.test.mask.all()
-    # y_mean and y_std lead back to the torques of the file.
+    # y_mean and y_std restore the torques of the file.
     torques = problem.test.y * problem.y_std + problem.y_mean
     expected = np.sin(1_000_000 + np.arange(4_449))[:, None] * np.arange(10, 80, 10)
     assert_allclose(torques, expected, atol=1e-9)
@@ -128,7 +127,8 @@ def test_tensors_have_the_requested_dtype(genuine, dtype):
 
 @pytest.mark.parametrize("split", ["official", "test_file"])
 def test_smaller_training_set_is_nested_in_larger(genuine, split):
-    """So that a learning curve is paired: the same test rows, and rows and labels only added."""
+    """Learning curves are paired: the test rows are the same, and rows and labels are only
+    added."""
     small, large = (load(genuine, split=split, n_train=n, labels_per_row=2) for n in (100, 1000))
     assert torch.equal(small.train.mask, large.train.mask[:100])
     torques = [p.train.y * p.y_std + p.y_mean for p in (small, large)]
@@ -151,7 +151,7 @@ def test_official_split(genuine):
     assert problem.name == "sarcos"
     assert problem.train.x.shape == (2000, 21)
     assert problem.test.x.shape == (4_449, 21)
-    # All test inputs lie beyond all training inputs in these files: none comes from the other.
+    # All test inputs in these files exceed all training inputs, so the sets are disjoint.
     assert problem.train.x[:, 0].max() < problem.test.x[:, 0].min()
     assert len(problem.train.x[:, 0].unique()) == 2000, "drawn without replacement"
 

@@ -62,8 +62,8 @@ def nearest_distances(rows, others):
 
 
 def test_test_rows_come_from_motions_outside_training(rows):
-    """Test rows are as far from the training rows as training rows from other motions; in a leaking
-    split, with neighbours in time in training, they are much nearer."""
+    """Test rows are as far from training rows as training rows are from other motions. In a leaking
+    split, with adjacent times in training, they are much nearer."""
     motion = np.arange(len(rows.x_train)) // WORLD.motion.rows
     chosen = np.arange(0, len(rows.x_train), 1483)
     between = np.median(
@@ -129,6 +129,6 @@ def test_seed_draws_rows_of_one_simulation(tmp_path):
     a, b = (load(tmp_path, seed, n_train=44_484, labels_per_row=7, n_test=1) for seed in (0, 1))
     rows = [torch.cat([p.train.x, p.train.y * p.y_std + p.y_mean], 1).double() for p in (a, b)]
     assert not torch.equal(*rows)
-    key = torch.linspace(1, 2, 28, dtype=F64)  # no two rows have the same
+    key = torch.linspace(1, 2, 28, dtype=F64)  # a distinct value for each row
     ordered = [r[(r @ key).argsort()] for r in rows]
     assert_close(*ordered, rtol=1e-9, atol=1e-9)

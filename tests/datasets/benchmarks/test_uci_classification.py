@@ -1,5 +1,4 @@
-"""uci_classification: what its rows are, how they are split and standardised, and what replaces
-absent files."""
+"""uci_classification: rows, splits, standardisation, and replacements of absent files."""
 
 import gzip
 

@@ -1,5 +1,5 @@
-"""Funnel and banana: densities against torch.distributions, moments against quadrature, what their
-figures count."""
+"""Funnel and banana: densities compared with torch.distributions, moments with quadrature, and
+probabilities of figures."""
 
 import math
 import re
@@ -16,7 +16,7 @@ from components.posteriors.draws import Draws
 
 
 def gaussian(sd):
-    """N(0, sd²) in double precision: a plain float would make it single."""
+    """N(0, sd²) in double precision; a plain float would make it single."""
     return d.Normal(double(0.0), torch.as_tensor(sd, dtype=F64))
 
 
@@ -91,7 +91,7 @@ def test_banana_moments(twist):
 
 @pytest.mark.parametrize("name", ["funnel", "banana"])
 def test_plane_shows_the_marginal_of_two_parameters(name):
-    """The figure's density is the marginal of the first two parameters: with exact draws, its
+    """The figure shows the marginal density of the first two parameters: with exact draws, its
     regions have their nominal probabilities."""
     problem, rng = load(name, dim=5, **({"scale": 1.5} if name == "funnel" else {}))
     draws = funnel_draws(40_000, 5, 1.5) if name == "funnel" else banana_draws(40_000, 5, 10.0, 0.1)

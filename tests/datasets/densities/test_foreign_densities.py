@@ -1,6 +1,6 @@
-"""Densities of Stan, NumPyro and PyMC: equal to our own of the same model, differentiable once.
-
-A stand-in of bridgestan has its interface; the packages themselves are tried where installed."""
+"""Densities of Stan, NumPyro and PyMC equal our densities of the same models and are differentiable
+once. A stand-in has the interface of bridgestan; the packages themselves are used where
+installed."""
 
 import json
 import sys
@@ -166,7 +166,7 @@ def school_data():
 
 @pytest.mark.parametrize("name", REAL)
 def test_eight_schools_equals_ours_up_to_a_constant(name):
-    """log π and ∇ log π of the package against ours, to rounding."""
+    """log π and ∇ log π of the package equal ours up to rounding."""
     target, _ = real(name)
     ours = eight_schools(school_data(), double([]))
     theta = normal(generator(1), 5, 10)

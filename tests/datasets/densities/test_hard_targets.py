@@ -16,7 +16,7 @@ N = 400_000
 
 
 def check_moments(problem, draws):
-    """All three moments of exact draws within five standard errors."""
+    """Check that three moments of exact draws are within five standard errors."""
     for power, exact in ((1, problem.mean), (2, problem.second_moment), (4, problem.fourth_moment)):
         f = draws**power
         z = (f.mean(0) - exact) / f.std(0) * math.sqrt(len(f))

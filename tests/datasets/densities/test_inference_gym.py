@@ -1,4 +1,4 @@
-"""Targets of the Inference Gym: literal densities, gradients and moments that are known exactly."""
+"""Targets of the Inference Gym: literal densities, gradients and exactly known moments."""
 
 import math
 
@@ -128,7 +128,7 @@ def test_gradient_is_the_derivative_of_the_density(name):
 
 
 def test_reference_moments_of_the_brownian_motion_are_exact():
-    """The posterior is Gaussian: its mean and standard deviations are solved for."""
+    """The posterior is Gaussian: its mean and standard deviations solve a linear system."""
     density = load_target("brownian_motion")
     origin = torch.zeros(1, density.dim, dtype=F64)
     precision = -torch.func.hessian(lambda x: density.log_density(x[None])[0])(origin[0])

@@ -1,4 +1,4 @@
-"""Banana, two modes and cross of the plane: densities literally, moments by quadrature."""
+"""Banana, two modes and cross in the plane: literal densities, and moments by quadrature."""
 
 import pytest
 import torch

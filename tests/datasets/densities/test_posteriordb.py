@@ -42,7 +42,7 @@ def test_real_posteriors_load_with_their_reference(posterior):
     assert z.abs().max() < 0.1, (
         "the reference moments are those of the reference draws, but for rounding"
     )
-    # reference draws, taken for a sampler's, pass
+    # reference draws pass as those of a sampler
     perfect = Draws(problem.reference_draws, problem.reference_draws[:, 0], problem.names)
     problem.log_density = lambda x: torch.zeros(len(x))
     scores = problem.score(perfect, Streams(0))
@@ -62,7 +62,7 @@ def test_z_scores_count_both_errors_and_weights():
     n = 400
     sd = (problem.second_moment - problem.mean**2).sqrt()
     values = problem.mean + sd * normal(g, 4, n, problem.dim)
-    draws = Draws(values, values[:, 0])  # without a model θ are the parameters
+    draws = Draws(values, values[:, 0])  # without a model, θ is the parameter vector
     exact = problem.score(draws, Streams(0))
     assert 0.1 < exact["z_max"] < 4
     assert exact["error_sd"] == pytest.approx(exact["z_max"] / (4 * n) ** 0.5, rel=0.3), (

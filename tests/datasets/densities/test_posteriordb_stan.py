@@ -85,7 +85,8 @@ def test_densities_equal_those_of_the_database(posterior):
 
 
 def simplex_scale(theirs, theta, x, columns):
-    """Stan's coordinate of a simplex of two over ours, the log odds: 1 in old versions."""
+    """Ratio of Stan's coordinate of a two-element simplex to ours, the log odds: 1 in old
+    versions."""
     scales = (1.0, -1.0, 0.5**0.5, -(0.5**0.5))
 
     def error(scale):

@@ -35,7 +35,7 @@ SLOW = {"sisl.pursuit_v5", "butterfly.knights_archers_zombies_v11", "atari.pong_
 MISSING = (
     "ModuleNotFoundError: No module named",
     "install it with pip",
-)  # of packages that these ask for
+)  # messages about missing packages
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""Ends, truncations, deaths and episodes without moves in a user's parallel environment, as players
-learn of them."""
+"""Ends, truncations, deaths and episodes without moves in a user's parallel environment, from the
+players' point of view."""
 
 import pytest
 import torch
@@ -36,8 +36,8 @@ def explorer(name, **keys):
 
 
 def game(env, inference, replicates=2, opponent=None, episodes=20, **keys):
-    """The state and the posterior after all episodes; the opponent learns as the decision maker
-    does, unless one is given."""
+    """The state and the posterior after all episodes; unless an opponent is given, it learns like
+    the decision maker."""
     problem, rng = load(
         "pettingzoo", replicates=replicates, episodes=episodes, env=f"parallel_envs:{env}", **keys
     )
@@ -52,8 +52,8 @@ def opponent_of(state):
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_truncation_equals_the_cut_at_the_horizon(name):
-    """The two are one game, for the decision maker and the opponent alike, bit by bit; one that
-    ends there is another."""
+    """Both games are identical bit by bit for the decision maker and the opponent; a game that ends
+    there differs."""
     inference = learner(name)
     by_environment, _ = game("Fork", inference, kwargs={"limit": 2})
     by_horizon, _ = game("Fork", inference, kwargs={"limit": None}, horizon=2)
@@ -71,7 +71,7 @@ def test_action_values_of_a_truncated_fork_are_exact():
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if "gradient" not in name])
 def test_game_that_always_pays_1_is_worth_5(name):
-    """1/(1 − γ) at γ = 0.8, though each episode has two moves: to both players."""
+    """1/(1 − γ) at γ = 0.8 for both players, though each episode has two moves."""
     inference = explorer(name)
     state, posterior = game("Plain", inference, episodes=60, kwargs={"limit": 2})
     worth = torch.full((2,), 5.0, dtype=F64)
@@ -88,7 +88,7 @@ def test_truncation_without_bootstrapping_is_an_end():
 
 
 class Noted(PolicyGradient):
-    """Writes down each move, and the value of where it led before that is learnt from."""
+    """Record each move, and the value of its next state before learning from it."""
 
     def learn(self, mind, seen, episode):
         NOTED.append((seen, self._value(mind, seen.s_next).clone(), mind.mean.clone()))
@@ -132,7 +132,7 @@ def test_value_at_truncation_follows_its_rewards(baseline, keys):
 # ---- deaths
 # -----------------------------------------------------------------------------------------------------------
 def test_opponent_that_leaves_learns_zero_afterwards():
-    """b is paid 2 once: worth 2 and not 2/(1 − γ); a plays on, truncated, and is worth 5."""
+    """b is paid 2 once and is worth 2, not 2/(1 − γ); a plays on, is truncated, and is worth 5."""
     inference = explorer("q_learning")
     state, posterior = game("OpponentLeaves", inference, kwargs={"limit": 3})
     assert posterior.beside[:, :, -1].tolist() == [[2.0] * 2, [2.5] * 2]
@@ -189,7 +189,7 @@ def test_shares_of_no_moves_are_not_scores():
 
 
 def test_overflowing_action_values_are_an_error():
-    """Observations of hundreds of large numbers, at a learning rate that is too high for them."""
+    """Observations of hundreds of large numbers with too high a learning rate."""
     from components.errors import NumericalError
 
     idle = component("attacker", "fixed_policy", plays="random")

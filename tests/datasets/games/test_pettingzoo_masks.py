@@ -1,4 +1,4 @@
-"""Masks of actions in all forms, and agents without order or out of turn."""
+"""Masks of actions in all forms, and unordered or rejoining agents."""
 
 import numpy as np
 import pytest

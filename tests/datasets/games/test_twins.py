@@ -1,5 +1,5 @@
-"""Environments against plain Python twins, number by number over thousands of moves; broken ones
-are caught."""
+"""Environments compared with plain Python twins over thousands of moves; broken ones are
+detected."""
 
 import dataclasses
 import itertools
@@ -21,8 +21,8 @@ def environment(name, **keys):
 
 
 def walk(world, twin, moves, look=lambda one, s: True):
-    """Random play of both: rewards and next states agree everywhere; ``twin`` makes one of a
-    state."""
+    """Random play in both games: rewards and next states agree everywhere; ``twin`` builds a twin
+    of a state."""
     g = generator(0)
     s = world.reset(40, g)
     twins = [twin(start) for start in s.tolist()]
@@ -39,7 +39,7 @@ def walk(world, twin, moves, look=lambda one, s: True):
 
 
 class Rounds:
-    """A bimatrix game remembered for a round."""
+    """A bimatrix game with a memory of one round."""
 
     def __init__(self, pays):
         self.pays = pays
@@ -150,7 +150,7 @@ def test_coin_game_equals_its_environment(shared, start):
 
 
 class Sharing(Rounds):
-    """A market: taxes and incentives by hand, eq. below (4.4)."""
+    """A market with taxes and incentives calculated by hand, by the equation below (4.4)."""
 
     def __init__(self, rate, payers, incentive):
         super().__init__(DILEMMA)
@@ -169,7 +169,7 @@ class Sharing(Rounds):
 
 
 class AfterTax:
-    """A market at one rate, as an environment without a third party."""
+    """A market at one tax rate, as an environment without a third party."""
 
     def __init__(self, market, rate):
         self.market = market

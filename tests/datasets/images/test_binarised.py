@@ -1,4 +1,4 @@
-"""Binarised images: drawn once for all runs, drawn in each run, or thresholded at ½; and their
+"""Binarised images: drawn once for all runs, drawn in each run, or thresholded at ½, and their
 names."""
 
 import pytest
@@ -16,7 +16,7 @@ def load(name, seed=0, **changes):
 
 @pytest.mark.parametrize("name", ["binarised_mnist", "binarised_fashion"])
 def test_static_pixels_are_drawn_once_for_all_runs(name):
-    """For all seeds, an image has the same pixels, independent of the other chosen images."""
+    """An image has the same pixels for all seeds, independent of the other chosen images."""
     problem = load(name, binarised="static")
     assert (problem.name, problem.n, problem.test.n_rows) == ("digits-enlarged-static", 1200, 597)
     assert (problem.values, problem.redrawn) == ("binary", False)

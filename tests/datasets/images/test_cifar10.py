@@ -1,4 +1,4 @@
-"""CIFAR-10: an archive by hand, the digits in its place, pixels that are standardised."""
+"""CIFAR-10: an archive made by hand, the stand-in of digits, and standardised pixels."""
 
 import io
 import tarfile

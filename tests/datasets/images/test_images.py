@@ -1,4 +1,4 @@
-"""Images without labels: what their pixels are, which are held out, under which name."""
+"""Images without labels: pixels, held-out images and names."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""MNIST and Fashion-MNIST from their idx files, the stand-in under its own name, and the split."""
+"""MNIST and Fashion-MNIST from their idx files, the stand-in with its own name, and the split."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""MNIST variations: the recipe, the rows, and what takes MNIST's place."""
+"""MNIST variations: the recipe, the rows, and the stand-in for MNIST."""
 
 import gzip
 import struct
@@ -77,7 +77,7 @@ def test_rows_are_grouped_by_task_and_carry_one_label():
 
 def test_backgrounds_match_their_names():
     x = load(n_train=400).train.x.reshape(3, 400, 28, 28)
-    corner = x[:, :, :3, :3].flatten(1)  # no ink comes here
+    corner = x[:, :, :3, :3].flatten(1)  # these pixels have no ink
     assert (corner[0] == 0).all()
     # Uniform on {0, …, 255}/255: mean ½, variance (256² − 1)/(12 · 255²); 4 standard errors.
     n = corner[1].numel()
@@ -93,7 +93,7 @@ def test_backgrounds_match_their_names():
 
 
 def test_tasks_share_test_digits_but_not_training_digits():
-    """Recovers the digits where the background is hidden: ink of opacity 1 shows as 1 in every
+    """Recovers the digits where the background is hidden: ink of opacity 1 has intensity 1 in every
     task."""
     problem = load(n_train=400)
     test = problem.test.x.reshape(3, 60, 784)

@@ -1,5 +1,5 @@
-"""Omniglot: the images of the literature as they lie in their file, and eight alphabets averaged
-from Lake's scans."""
+"""Omniglot: the images of the literature as stored in their file, and eight alphabets averaged from
+Lake's scans."""
 
 import io
 import zipfile
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def test_pixels_are_means_over_squares():
-    """Literally: each pixel as 4 × 4, each mean of 15 × 15 of those."""
+    """Each pixel is expanded to 4 × 4, and blocks of 15 × 15 are averaged."""
     images = np.random.default_rng(0).random((3, 105, 105)) > 0.5
     fine = images.repeat(4, 1).repeat(4, 2)  # [3, 420, 420]
     expected = fine.reshape(3, 28, 15, 28, 15).mean((2, 4))
@@ -69,7 +69,7 @@ def test_each_scan_occurs_once_split_by_drawer_and_ink_is_one(tmp_path):
 
 
 def whole(folder, images, **changes):
-    """A file as the literature's, its first image a stroke across the top."""
+    """A file in the format of the literature, with a stroke across the top of its first image."""
     from scipy.io import savemat
 
     upright = np.zeros((28, 28))

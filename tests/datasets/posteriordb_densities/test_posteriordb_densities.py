@@ -1,4 +1,4 @@
-"""Densities of posteriordb's posteriors against formulas of torch.distributions, and against the
+"""Densities of posteriordb's posteriors compared with formulas of torch.distributions and with
 reference draws."""
 
 import pytest
@@ -60,7 +60,7 @@ def test_parameters_invert_to_theta_and_chains_do_not_mix(posterior):
 
 @pytest.mark.parametrize("posterior", DENSITIES)
 def test_extreme_points_have_a_number_or_zero_density(posterior):
-    """A wild proposal must be rejected, not end the run: NaN and +∞ would."""
+    """A distant proposal must be rejected without ending the run, which NaN and +∞ would do."""
     density = DENSITIES[posterior](small_data(posterior), EMPTY)
     g = generator(3)
     for size in (30.0, 1e3, 1e5):
@@ -93,7 +93,7 @@ def test_exact_moments_of_one_school_match_a_fine_grid():
     values = density.constrain(theta)
     weight = density.log_density(theta).softmax(0)
     mean, _ = school_moments(data)
-    # E τ is infinite: one school has no information about τ
+    # E τ is infinite: one school does not identify τ
     assert_close(mean[:2], (weight @ values)[:2], rtol=1e-2, atol=0)
 
 
@@ -108,8 +108,8 @@ def reference(posterior):
 
 
 def stein_z(density, values, lost=0.0, power=1.0):
-    """z-scores of E[∇log p] = 0 and E[(u − ū) ∇log p] = −I, [P + P²]; ∇log p less ``lost`` [P] and
-    times ``power``."""
+    """z-scores of E[∇log p] = 0 and E[(u − ū) ∇log p] = −I, [P + P²], with ∇log p minus ``lost``
+    [P] and times ``power``."""
     theta = density.unconstrain(values.flatten(0, 1)).requires_grad_()
     (gradient,) = grad(density.log_density(theta).sum(), theta)
     theta = theta.detach()
@@ -142,8 +142,8 @@ WIDE = [
 @pytest.mark.slow
 @pytest.mark.parametrize("posterior", WIDE)
 def test_stein_identities_fail_without_the_jacobian_of_a_scale(posterior):
-    """∇ log|det J| = 1 shows where the posterior is wide; where many data make it narrow the
-    literal formulas must show it."""
+    """The missing ∇ log|det J| = 1 is detectable if the posterior is wide; literal formulas cover
+    posteriors that many data make narrow."""
     density, values, *_ = reference(posterior)
     lost = torch.zeros(density.dim, dtype=F64)
     lost[1 if posterior.startswith("garch") else -1] = 1.0

@@ -1,4 +1,4 @@
-"""The flight, and the released sequences, against literal simulations."""
+"""The flight and the released sequences, compared with literal simulations."""
 
 import itertools
 
@@ -75,7 +75,7 @@ def test_replicates_have_their_own_observations_or_the_first():
     attacked = first.attack(
         component("attacker", "student_t_outliers", probability=1.0), load("tan", n_steps=1)[1]
     )
-    assert torch.equal(attacked.observations, first.observations)  # it came corrupted
+    assert torch.equal(attacked.observations, first.observations)  # already corrupted
 
 
 def test_wiener_released_is_the_literal_simulation():
@@ -118,8 +118,8 @@ def test_too_many_steps_are_refused():
 
 @pytest.mark.slow
 def test_three_maps_agree_within_three_per_cent():
-    """Of the β-BPF, as released, at p_c = 0.1 and up to two standard errors.  With fewer particles,
-    which lose the track sooner over the released map, they are farther apart: 4 % at 500."""
+    """For the β-BPF as released, at p_c = 0.1, up to two standard errors. With fewer particles,
+    which lose the track sooner on the released map, the scores differ more: by 4 % at 500."""
     scores = {}
     for dem in ("as_released", "as_printed", "matlab"):
         keys = {

@@ -1,4 +1,4 @@
-"""Series with held-back last observations."""
+"""Series with held-out last observations."""
 
 import math
 
@@ -34,7 +34,7 @@ def test_dlm_sim_has_the_moments_of_its_stationary_law():
 
 
 def test_dlm_sim_starts_at_zero():
-    """z_0 = 0, so that x_1 = 3.5 where there is hardly any noise, then 5.0, 5.75, …"""
+    """z_0 = 0, so that x_1 = 3.5 with hardly any noise, then 5.0, 5.75, …"""
     problem, _ = load("dlm_sim", n_steps=5, n_ahead=1, observation_sd=1e-9, transition_sd=1e-9)
     assert_close(problem.observations[0, :, 0], double([3.5, 5.0, 5.75, 6.125]))
 
@@ -45,7 +45,7 @@ def test_hmm_sim_has_the_numbers_of_classes():
 
 
 def test_hmm_sim_with_one_state_draws_from_its_row():
-    """One state, concentration so large that the row is uniform."""
+    """One state, with a concentration so large that the row is uniform."""
     problem, _ = load(
         "hmm_sim", n_steps=3001, n_ahead=1, states=1, classes=3, emission_concentration=1e7
     )

@@ -12,8 +12,8 @@ ALL = list(CHANNELS)
 
 
 def test_simulation_follows_equations_as_printed():
-    """(1.4), (1.5) week by week, hardly any noise; β and q of all columns, two channels not
-    shown."""
+    """Equations (1.4) and (1.5) week by week with hardly any noise; β and q of all columns,
+    including two hidden channels."""
     q = dict(zip(ALL, (1.0, 0.5, -0.2, 3.0, 2.0, 4.0, 1.5), strict=True))
     beta = dict(zip(REGRESSORS, (2.0, -10.0, 0.8, 0.1, 0.2, -0.3, 0.4), strict=True))
     problem, _ = load(

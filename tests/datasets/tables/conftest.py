@@ -8,7 +8,7 @@ from runner.execution.rng import Streams
 
 @pytest.fixture
 def load_table(tmp_path):
-    """Loads a table of the user's from its text."""
+    """Function that loads a user's table from its text."""
 
     def load(content, **keys):
         (tmp_path / "mine.csv").write_text(content, encoding="utf-8")

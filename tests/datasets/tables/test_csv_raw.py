@@ -1,4 +1,4 @@
-"""Columns of a CSV file in their own units: bounds, image shapes and the sizes of attacks."""
+"""Columns of a CSV file in their own units: bounds, image shapes and attack sizes."""
 
 import pandas as pd
 import pytest

@@ -1,5 +1,4 @@
-"""Rows of a CSV or Parquet file: what columns are taken for, who is tested, and every way in which
-the file can be wrong."""
+"""Rows of a CSV or Parquet file: types of columns, test rows, and all errors of the file."""
 
 from pathlib import Path
 
@@ -107,7 +106,7 @@ def test_held_out_rows_depend_only_on_seed_and_share():
     ],
 )
 def test_classes_are_in_the_order_of_a_network(load_table, labels, classes, numbers):
-    """Also classes that the file lacks, and training labels that are all of one class."""
+    """Includes classes that the file lacks, and training labels of a single class."""
     rows = "x,y\n" + "".join(f"{i},{label}\n" for i, label in enumerate(labels))
     problem = load_table(rows, labels="classes", classes=classes, standardise=False)
     ranges = {12: range(12), "1-12": range(1, 13), "0-999": range(1000)}

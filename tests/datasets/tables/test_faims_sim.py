@@ -130,7 +130,7 @@ def test_impossible_studies_are_refused(changes, message):
 
 @pytest.mark.slow
 def test_random_forest_has_the_published_difficulty():
-    """AUC of a forest per run over ten splits, default study: 0.71 as published, within three
+    """AUC of a forest per run over ten splits of the default study: 0.71 as published, within three
     standard errors."""
     aucs = np.empty((10, 3))
     config = component("dataset", "faims_sim")

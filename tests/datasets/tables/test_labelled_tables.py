@@ -1,5 +1,4 @@
-"""titanic, airfoil and logistic_synthetic: what their rows are, how they are split and
-standardised, and how they are named."""
+"""titanic, airfoil and logistic_synthetic: rows, splits, standardisation and names."""
 
 import pytest
 import torch

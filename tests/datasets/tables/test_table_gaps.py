@@ -1,4 +1,4 @@
-"""Own tables with gaps, dates and faults: what becomes of each cell, also of new rows."""
+"""User tables with gaps, dates and faults: the value of each cell, also in new rows."""
 
 import re
 
@@ -22,7 +22,7 @@ WORDS = ["", "NA", "NaN", "nan", "null", "?"]
 
 
 def rows_of(n=40):
-    """Columns a, b, city, when, y and part; gaps in a and city, in b of test rows only."""
+    """Columns a, b, city, when, y and part, with gaps in a and city, and in b of test rows only."""
     g = np.random.default_rng(0)
     rows = []
     for i in range(n):

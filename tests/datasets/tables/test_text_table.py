@@ -1,4 +1,4 @@
-"""Files of other programs: encodings, delimiters and decimal marks, and unsuitable tables."""
+"""Files of other programs: encodings, delimiters, decimal marks and unsuitable tables."""
 
 from pathlib import Path
 
@@ -115,7 +115,7 @@ def test_keys_override_detection(tmp_path):
     ],
 )
 def test_malformed_number_is_not_text(tmp_path, load_table, cell, decimal, said):
-    """Thirty such cells would be taken for thirty texts, an input for each."""
+    """Thirty such cells would be read as thirty texts with an input each."""
     content = "x;y\n" + "".join(f"{cell};{i}\n" for i in range(5))
     with pytest.raises(
         ConfigMismatchError,

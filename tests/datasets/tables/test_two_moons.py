@@ -21,7 +21,7 @@ def test_points_without_noise_lie_on_half_circles():
     centre = torch.tensor([1.0, 0.5], dtype=lower.dtype)
     assert_close((lower - centre).norm(dim=1), torch.ones(len(lower), dtype=lower.dtype))
     assert (lower[:, 1] <= 0.5).all()
-    # the same curves: none of theirs is further than a gap from ours
+    # the same curves: none of their points is further than a gap from ours
     x, label = make_moons(400, noise=None)
     for c, ours in ((0, upper), (1, lower)):
         theirs = torch.from_numpy(x[label == c])
@@ -33,7 +33,7 @@ def test_noise_has_the_requested_standard_deviation():
     s = 0.3
     clean, noisy = (load(noise=noise, n_train=n, n_test=1).train for noise in (0.0, s))
     assert torch.equal(clean.y, noisy.y)
-    e = noisy.x - clean.x  # the same angles: noise comes last
+    e = noisy.x - clean.x  # the same angles, since noise is drawn last
     assert e.std() == pytest.approx(s, rel=4 / (2 * 2 * n) ** 0.5)
     assert e.mean() == pytest.approx(0, abs=4 * s / (2 * n) ** 0.5)
 

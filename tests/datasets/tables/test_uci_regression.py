@@ -1,5 +1,5 @@
-"""UCI sets: splits, standardisation, validation rows, scores in the units of the target, and what
-replaces absent files."""
+"""UCI sets: splits, standardisation, validation rows, scores in the units of the target, and
+replacements of absent files."""
 
 import hashlib
 import math
@@ -99,7 +99,7 @@ def test_replicates_take_splits_scaled_by_training_rows():
     assert_close(back[:, 0], torch.from_numpy(rows[test, 6]))
     fixed, _ = load_split(split=5)
     assert torch.equal(fixed.test.x, problem.test.x)
-    # the seed changes nothing: the splits are the standard ones
+    # standard splits do not depend on the seed
     assert torch.equal(load_split(seed=9, replicate=5)[0].train.x, problem.train.x)
 
 

@@ -1,4 +1,4 @@
-"""Film reviews: the archive's numbers, folds and words, and what takes its place."""
+"""Film reviews: numbers, folds and words of the archive, and its stand-in."""
 
 import io
 import tarfile

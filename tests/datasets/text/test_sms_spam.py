@@ -38,7 +38,7 @@ def test_simulated_corpus_has_real_size_and_own_name():
 
 
 def test_vocabulary_uses_only_training_messages():
-    """Recomputed from the training rows: the columns are the words in most of them."""
+    """Recomputed from the training rows: the columns are the words that most of them contain."""
     texts, _ = messages()
     order = torch.randperm(len(texts), generator=Streams(0).data)
     train = [texts[i] for i in order[1394 : 1394 + 50].tolist()]
@@ -71,5 +71,5 @@ def test_real_messages_have_the_words_of_the_file():
         for word in ("to", "you", "the")
     )
     total = problem.train.x.sum(0)[0] + problem.test.x.sum(0)[0]
-    # the commonest word; borders of words are not quite the same
+    # the commonest word, with slightly different word boundaries
     assert float(total) == pytest.approx(most, rel=0.02)

@@ -1,5 +1,5 @@
-"""Texts as tokens: the vocabulary of the training texts, lengths and padding, folds, an archive of
-IMDB, a tokenizer."""
+"""Texts as tokens: the vocabulary of the training texts, lengths, padding, folds, an archive of
+IMDB, and a tokenizer."""
 
 import io
 import tarfile

@@ -1,4 +1,4 @@
-"""Affine maps by oneDNN: values and derivatives equal to torch's."""
+"""Affine maps by oneDNN: values and derivatives equal torch's."""
 
 from itertools import product
 

@@ -1,5 +1,4 @@
-"""The elevation map compared with the printed formula, and the compiled loop compared with the
-map."""
+"""The elevation map compared with the printed formula, and the compiled loop with the map."""
 
 import math
 
@@ -37,7 +36,7 @@ def literal(a, b, dem):
 
 
 def flights(dtype):
-    """States over the whole terrain of the released trajectory."""
+    """States covering the terrain of the released trajectory."""
     x = draw_uniform(3, 200, 6, seed=1)
     x[..., 0] = -8e3 + 2.2e4 * x[..., 0]
     x[..., 1] = 4e3 + 2e4 * x[..., 1]

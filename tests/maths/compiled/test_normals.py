@@ -23,7 +23,7 @@ def split_mix(z):
 
 
 def test_split_mix_equals_the_published_generator():
-    """The first numbers of seed 1234567 of the reference implementation, which increments before
+    """The first numbers of seed 1234567 in the reference implementation, which increments before
     hashing."""
     published = [6457827717110365317, 3203168211198807973, 9817491932198370423]
     golden = 0x9E3779B97F4A7C15

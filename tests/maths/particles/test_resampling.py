@@ -72,7 +72,7 @@ def test_ancestors_stay_inside_their_own_particle_system(scheme):
 @pytest.mark.parametrize("n", [1, 2, 7, 8])
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_offspring_of_every_scheme_are_unbiased(scheme, n):
-    """E[offspring of n] = N w_n, N in total; random numbers are drawn separately for each
+    """E[offspring of n] = N w_n with N in total; random numbers are drawn separately for each
     system."""
     w = weights(1, n)
     counts = offspring(scheme, w.expand(DRAWS, -1), generator(1))
@@ -152,7 +152,7 @@ def test_quantiles_of_the_tails_equal_those_of_a_full_sort(n, dtype):
     g = generator(0)
     plain = torch.randn(4, n, 3, generator=g, dtype=dtype)
     clumped = plain[:, (n * torch.rand(n, generator=g) ** 8).long().sort().values]
-    # the sample of every fifth value differs from the rest
+    # every fifth value differs from the rest
     waves = torch.arange(n).remainder(5).eq(0).view(1, -1, 1) * 10.0 + plain
     rough = plain.clone()
     rough[0, :30] = math.inf

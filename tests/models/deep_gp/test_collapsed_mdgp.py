@@ -1,5 +1,5 @@
-"""The deep GP with its top layer integrated out, against its equations written out and the shallow
-GPs it starts from."""
+"""The deep GP with its top layer integrated out, compared with its equations and with the shallow
+GPs that it starts from."""
 
 import math
 
@@ -83,7 +83,7 @@ def test_bound_equals_its_equation(problem, top):
 
 @pytest.mark.parametrize(("top", "shallow"), [("independent", "igp"), ("coregionalised", "cgp")])
 def test_model_without_a_warp_is_the_shallow_gp(problem, top, shallow):
-    """Inner variance → 0 under an identity mean: the bound is the log marginal likelihood of the
+    """Inner variance → 0 with an identity mean: the bound is the log marginal likelihood of the
     exact GP."""
     deep = build(
         problem,
@@ -111,7 +111,7 @@ def test_model_without_a_warp_is_the_shallow_gp(problem, top, shallow):
 
 
 def test_a_draw_is_one_function(problem):
-    """The same draw at the same input gives the same features, whichever batch the input is in."""
+    """A draw has the same features at an input in any batch."""
     module = build(problem, n_inducing=6)
     (eps,) = module.draw_noise(None, 1, generator(1))
     whole, _ = module.features(problem.train.x, eps)
@@ -120,7 +120,7 @@ def test_a_draw_is_one_function(problem):
 
 
 def test_gradients_equal_central_differences(problem):
-    """Every parameter, inner ones included, against central differences."""
+    """Central differences of every parameter, including inner ones."""
     module = build(problem, top="independent", n_inducing=4, inner_q_mean=0.5)
     noise = module.draw_noise(None, 1, generator(3))
     assert gradient_error(module, lambda: module.elbo(problem.train, noise)["elbo"]) < 1e-4

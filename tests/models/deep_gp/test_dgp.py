@@ -1,4 +1,5 @@
-"""Deep GP with only its posterior learnt: printed equations, its layer, and gradients by row."""
+"""Deep GP in which only the posterior is learnt: printed equations, its layer, and gradients by
+row."""
 
 import math
 
@@ -26,7 +27,7 @@ def problem(D=3, missing_row=None):
 
 
 def build(data=None, trained=True, **keys):
-    """A model with q away from its initial value."""
+    """A model whose q differs from its initial value."""
     small = {"n_inducing": 6, "top": "sampled", "inner_q_scale": 1.0}
     module = build_model("dgp", data or problem(), **small | keys)
     if trained:
@@ -42,8 +43,8 @@ def noise_of(module, batch, S=2, seed=3):
 
 
 def sampled_by_hand(module, x, noise, lengthscale=2.0, variance=2.0, jitter=1e-6):
-    """f_1 and the moments of f_2 for one row and one noise, from K_uu, K_fu and K_ff as B.2.2
-    prints them, unwhitened."""
+    """f_1 and the moments of f_2 for one row and one noise, from K_uu, K_fu and K_ff as printed in
+    B.2.2, unwhitened."""
 
     def k(a, b):
         return variance * torch.exp(-0.5 * torch.cdist(a, b).square() / lengthscale**2)
@@ -93,8 +94,8 @@ def test_bound_rows_equal_those_printed(top):
 
 
 def test_layer_equals_the_family_with_fixed_hyperparameters():
-    """Mean, variance and KL of ``GPLayer`` with the same q, and the gradients of all that is
-    learnt."""
+    """Mean, variance and KL of ``GPLayer`` with the same q, and the gradients of all learnt
+    parameters."""
     data = problem()
     layer = build(data, inner_dim=2).inner
     assert layer.mean_weight is not None
@@ -123,8 +124,7 @@ def test_layer_equals_the_family_with_fixed_hyperparameters():
 
 
 def test_only_the_posterior_is_learnt():
-    """P = Σ_l Q_l (M + M(M + 1)/2): 390 of B.2.2; kernels, noise and inducing inputs are not among
-    them."""
+    """P = Σ_l Q_l (M + M(M + 1)/2), 390 in B.2.2, excludes kernels, noise and inducing inputs."""
     module = build(problem(D=5), n_inducing=10, trained=False)
     assert {name for name, _ in module.named_parameters()} == {
         "inner.q_mean",
@@ -140,8 +140,8 @@ def test_only_the_posterior_is_learnt():
 
 
 def test_inducing_inputs_are_centroids_and_the_tops_their_means():
-    """k-means of the inputs, which the identity mean leads to the top; principal axes where the
-    width is smaller."""
+    """k-means of the inputs, which the identity mean maps to the top; principal axes if the width
+    is smaller."""
     from sklearn.cluster import KMeans
 
     data = problem(D=3)
@@ -214,8 +214,8 @@ def test_gradients_by_row_equal_single_backward_passes(top):
 
 
 def test_curvature_in_the_noise_is_available():
-    """Twice differentiable, as a Taylor expansion of the gradient asks: against central
-    differences."""
+    """Twice differentiable, as required by a Taylor expansion of the gradient; compared with
+    central differences."""
     data = problem()
     module = build(data)
     batch = data.train.part(slice(0, 2), 1.0)

@@ -1,5 +1,5 @@
-"""The bound of the multi-task deep GPs against eqs. (3.12) to (3.14) evaluated literally, and as an
-estimator."""
+"""The bound of the multi-task deep GPs compared with eqs. (3.12) to (3.14) evaluated literally, and
+as an estimator."""
 
 import itertools
 from dataclasses import replace
@@ -22,7 +22,7 @@ SMALL = {"inner_dim": 2, "n_inducing": 6}
 
 
 def build_perturbed(name, problem, **changes):
-    """A built model with every parameter moved at random, so that nothing is zero or equal by
+    """A built model with random changes of every parameter, so that nothing is zero or equal by
     initialisation."""
     module = build_model(name, problem, **{**SMALL, **changes})
     g = generator(5)
@@ -145,7 +145,7 @@ def parts_of(batch, size):
 
 
 def noise_of_rows(noise, part, rows):
-    """The noise of some rows of the whole batch, arranged for only these rows."""
+    """The noise of some rows of the full batch, arranged for only these rows."""
     layout = Layout.of(part.mask, part.x.dtype)
     shared, specific = noise.levels[0]
     own_noise = None
@@ -166,8 +166,8 @@ def noise_of_rows(noise, part, rows):
 
 @pytest.mark.parametrize("name", ["smdgp", "mmdgp", "idgp"])
 def test_minibatch_bounds_average_to_the_whole(name):
-    """Over a partition into equal batches, with the same noise for each row, the mean is exact: it
-    is unbiased."""
+    """Over a partition into equal batches with the same noise for each row, the mean is exact, so
+    the bound is unbiased."""
     problem = real(n=12)
     module = build_perturbed(name, problem)
     noise = module.draw_noise(problem.train, 2, generator(1))

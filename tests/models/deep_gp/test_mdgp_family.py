@@ -138,7 +138,7 @@ def test_natural_step_with_inducing_data_is_the_exact_gp():
     s2 = module.likelihood.noise_variance.detach()
     exact = compute_kernel(batch.x, batch.x, length) + s2 * torch.eye(15, dtype=F64)
     evidence = float(MultivariateNormal(torch.zeros(15, dtype=F64), exact).log_prob(batch.y[:, 0]))
-    # before the step it is a bound, and a loose one
+    # before the step the bound is loose
     assert compute_elbo(module, batch, 1).item() < evidence - 1
     assert float(take_natural_step(module, batch)) == pytest.approx(evidence, rel=1e-6)
     new = problem.test.x
@@ -212,7 +212,7 @@ def test_every_member_fits_every_target(name, dtype, changes, made):
 
 @pytest.mark.parametrize("name", FAMILY)
 def test_prediction_gradient_in_inputs_equals_differences(name):
-    """What attacks differentiate."""
+    """The gradient that attacks use."""
     problem = real(n=10)
     module = build_perturbed(name, problem, pass_inputs=True)
     x = problem.test.x[:3].clone().requires_grad_()
@@ -223,7 +223,7 @@ def test_prediction_gradient_in_inputs_equals_differences(name):
 
 
 def test_chunks_of_samples_keep_the_prediction(monkeypatch):
-    """Other noise, the same distribution."""
+    """The noise differs, but the distribution is the same."""
     problem = real(n=10)
     module = build_perturbed("mmdgp", problem)
     whole = module.sample_predictive(problem.test.x, 6, generator(0))

@@ -1,4 +1,4 @@
-"""Padded rows of each task, and the likelihoods of the deep GPs against quadrature and closed
+"""Padded rows of each task, and the likelihoods of the deep GPs compared with quadrature and closed
 forms."""
 
 import math

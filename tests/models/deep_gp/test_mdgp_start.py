@@ -1,4 +1,4 @@
-"""Where the processes of the deep GP family start: names, inducing inputs, linear means."""
+"""Initial values of the deep GP family: process names, inducing inputs and linear means."""
 
 import pytest
 import torch
@@ -52,8 +52,8 @@ def test_inducing_inputs_of_a_task_are_its_rows():
     ],
 )
 def test_inducing_inputs_are_distributed_over_tasks(name, shared, own, top):
-    """13 in all: every shared process has them, each of three tasks 4 that start in its own
-    rows."""
+    """Of 13 inducing inputs, every shared process has all, and each of three tasks has 4 that start
+    at its own rows."""
     problem = real(n=60, n_tasks=3)
     module = build_model(name, problem, n_inducing=13, inducing_by_task="dealt")
     Z = module.inducing_inputs()

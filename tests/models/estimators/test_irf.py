@@ -44,7 +44,7 @@ def test_class_probabilities_are_smoothed_votes():
     problem = classes(n=120, n_tasks=2)
     train_ = problem.train
     lacking = problem.train.y.clone()
-    lacking[lacking[:, 1] == 1, 1] = 2  # task 1 never shows class 1
+    lacking[lacking[:, 1] == 1, 1] = 2  # task 1 has no label of class 1
     problem.train = replace(train_, y=lacking, scale=1.0)
     forests = build_model("irf", problem, trees=30, max_features=0.5, smoothing=2.0)
     probs = forests.predict_fitted(forests.fit(problem.train, 7), problem.test.x).probs
@@ -111,8 +111,7 @@ def test_fit_uses_all_rows_for_any_batch_size():
 
 
 def noisy(n_classes, n_tasks=1):
-    """Labels that no forest can know: a third of them, for training and testing, are drawn at
-    random."""
+    """Unpredictable labels: a third of them, for training and testing, are drawn at random."""
     problem = classes(n=200, n_inputs=3, n_classes=n_classes, n_tasks=n_tasks)
     g = generator(1)
     for name in ("train", "test"):
@@ -126,7 +125,7 @@ def noisy(n_classes, n_tasks=1):
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize(("n_classes", "n_tasks"), [(2, 1), (3, 2)])
 def test_calibration_equals_scikit_learn(method, n_classes, n_tasks):
-    """Up to the smoothing, which comes after: (K q + α)/(K + αC)."""
+    """Equal up to the subsequent smoothing: (K q + α)/(K + αC)."""
     problem = noisy(n_classes, n_tasks)
     settings = {"trees": 30, "max_features": 1.0, "smoothing": 0.7}
     forests = build_model("irf", problem, **settings, calibrated=method)

@@ -1,4 +1,4 @@
-"""Naive Bayes and L1 logistic regression, each against its formula and a peer."""
+"""Naive Bayes and L1 logistic regression, compared with their formulas and with scikit-learn."""
 
 import math
 

@@ -1,5 +1,5 @@
-"""Linear action values and networks of them: a table where features are one-hot, gradients by hand,
-replicates apart."""
+"""Linear action values and networks of them: a table for one-hot features, gradients by hand, and
+separate replicates."""
 
 import copy
 

@@ -1,5 +1,5 @@
-"""Generalised Bayes: losses against quadrature and sums, (2.91) against (2.92) on a grid, the rate
-against moments by hand and by coverage."""
+"""Generalised Bayes: losses compared with quadrature and sums, (2.91) with (2.92) on a grid, and
+the rate with moments by hand and by coverage."""
 
 import math
 
@@ -85,7 +85,7 @@ def test_beta_loss_tends_to_the_bayes_loss(base, keys):
 
 
 def test_generalised_posterior_minimises_2_91_on_a_grid():
-    """p ∝ prior exp(−ℓ) minimises ∫ ℓ dν + KL(ν ‖ prior), which is −log Z there."""
+    """p ∝ prior exp(−ℓ) minimises ∫ ℓ dν + KL(ν ‖ prior), whose minimum is −log Z."""
     data = real(n=6, n_inputs=1, n_tasks=1, missing=0.0)
     model = build(data, base_keys={"intercept_scale": None, "noise": 0.5}, rate=0.7)
     grid = torch.linspace(-9, 9, 4001, dtype=F64)[:, None]
@@ -145,7 +145,7 @@ def test_rate_removes_the_unit_and_curvature_sets_covariance():
     [(1.0, 0.0, 0.6), ("information", 0.8, 1.0), ("magnitude", 0.8, 1.0), ("curvature", 0.8, 1.0)],
 )
 def test_coverage_is_restored_for_a_third_of_the_noise(rate, least, most):
-    """Exact Gaussian posteriors of 25 data sets: 90 % intervals of a wrong σ, before and after."""
+    """Exact Gaussian posteriors of 25 data sets: 90 % intervals for a wrong σ, before and after."""
     inside = []
     for seed in range(25):
         data = real(n=60, n_inputs=2, n_tasks=1, missing=0.0, seed=seed)

@@ -1,5 +1,5 @@
-"""The conditional auto-encoder: p(x|y) against quadrature, the bound as a literal sum, classes by
-Bayes' rule."""
+"""The conditional auto-encoder: p(x|y) compared with quadrature, the bound with a literal sum, and
+classes with Bayes' rule."""
 
 import pytest
 import torch

@@ -1,5 +1,5 @@
-"""Discrete variational auto-encoders: densities that sum to one, a bound that is one, and the
-capabilities it offers."""
+"""Discrete variational auto-encoders: normalised densities, a valid bound, and the offered
+capabilities."""
 
 import pytest
 import torch
@@ -73,7 +73,7 @@ def test_draws_in_one_pass_equal_those_of_two(layers):
 @pytest.mark.parametrize("prior", ["half", "learned"])
 @pytest.mark.parametrize("n_samples", [1, 5])
 def test_analytic_derivative_equals_autograd(layers, architecture, prior, n_samples):
-    """Σ_sb u_sb ∇log q + v_sb ∇log p at the draws of ``sample``; the densities to the bit."""
+    """Σ_sb u_sb ∇log q + v_sb ∇log p at the draws of ``sample``; densities are equal bit by bit."""
     problem = binary_rows(n=4)
     u_v = torch.randn(2, n_samples, 4, generator=generator(0)).double()
     module = small_dvae(problem, layers, architecture=architecture, prior=prior)
@@ -93,8 +93,8 @@ def test_analytic_derivative_equals_autograd(layers, architecture, prior, n_samp
 
 
 def test_scores_equal_those_of_the_enumerated_model():
-    """−E_q log w, and of S = 2 weights −E log ½ (w_1 + w_2) over all pairs of states, means over
-    the rows."""
+    """−E_q log w, and for S = 2 weights −E log ½ (w_1 + w_2) over all pairs of states, both
+    averaged over the rows."""
     problem = binary_rows(n=4)
     copies = 6000
     module = small_dvae(problem)

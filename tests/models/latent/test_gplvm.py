@@ -1,4 +1,4 @@
-"""The Bayesian GPLVM: ψ statistics by Monte Carlo, limits that must coincide, and its scores."""
+"""The Bayesian GPLVM: ψ statistics by Monte Carlo, limits that must coincide, and scores."""
 
 import math
 
@@ -93,7 +93,8 @@ def test_bound_rises_and_held_out_rows_are_scored():
 
 @torch.no_grad()
 def test_guide_of_a_held_out_row_has_the_largest_bound():
-    """Of guides about it, by draws that it was not fitted to; five fixed draws would not do."""
+    """Compared with guides near it, using draws that it was not fitted to; five fixed draws would
+    not suffice."""
     problem = real_rows(n=40)
     built = build_model("gplvm", problem, **KEYS | {"encoder_steps": 150})
     inference = component("inference", "lbfgs")

@@ -1,4 +1,4 @@
-"""Rows with gaps: their likelihood as dense Gaussians, EM, imputation, matrix factorisation."""
+"""Rows with gaps: their likelihood as dense Gaussians, EM, imputation and matrix factorisation."""
 
 import itertools
 import math
@@ -122,7 +122,7 @@ def test_em_never_decreases_the_likelihood(weight_sd, points):
 
 
 def test_em_step_equals_its_formula():
-    """With inverses: the sums over the rows in which a value is observed."""
+    """Sums over the rows in which a value is observed, with explicit inverses."""
     x = with_gaps(n=20).train.x
     factors = some_factors()
     tau = 0.7
@@ -198,7 +198,7 @@ def test_gaps_are_imputed_by_conditional_gaussians():
 
 
 def test_points_minimise_regularised_squares():
-    """Salakhutdinov and Mnih (2008), eq. (4): no slope in z, W, with λ = σ² and σ²/τ²."""
+    """Salakhutdinov and Mnih (2008), eq. (4): zero gradient in z and W, with λ = σ² and σ²/τ²."""
     x = with_gaps().train.x
     tau = 0.8
     fit = fit_factors(x, some_factors(), tau, True, 1e-6)

@@ -1,4 +1,4 @@
-"""Probabilistic PCA in closed form: its likelihood literally, and that it is the largest."""
+"""Probabilistic PCA in closed form: its literal likelihood, which is maximal."""
 
 import math
 

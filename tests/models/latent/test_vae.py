@@ -1,5 +1,5 @@
-"""Variational auto-encoders: probabilistic PCA as the exact case, bounds in their order, layers and
-starts."""
+"""Variational auto-encoders: probabilistic PCA as the exact case, the order of bounds, layers and
+initial values."""
 
 import pytest
 import torch
@@ -97,7 +97,7 @@ def test_rows_of_any_shape_are_supported(problem):
 
 
 def test_separate_networks_use_a_softplus_variance(problem):
-    """Gallego (2021), Figure 2.12: m and s² = softplus(a) of networks that share nothing."""
+    """Gallego (2021), Figure 2.12: m and s² = softplus(a) of networks without shared parameters."""
     model = component(
         "model", "vae", latent_dim=3, widths=[6, 5], guide="separate", scale="softplus"
     )

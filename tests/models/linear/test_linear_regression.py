@@ -1,5 +1,5 @@
-"""The conjugate posterior against quadrature, the densities against literal formulas, the Gibbs
-blocks against the joint."""
+"""The conjugate posterior compared with quadrature, densities with literal formulas, and Gibbs
+blocks with the joint."""
 
 import math
 from dataclasses import replace
@@ -31,7 +31,7 @@ def build(data, **options):
 
 
 def design(data):
-    """Rows with a one in front."""
+    """Rows with a leading one."""
     return torch.cat([torch.ones(len(data.train.x), 1, dtype=F64), data.train.x], 1)
 
 
@@ -72,7 +72,7 @@ def test_missing_labels_count_for_nothing():
 
 
 def test_evidence_and_moments_match_quadrature():
-    """One coefficient and σ² on a grid of the very log joint that samplers see."""
+    """One coefficient and σ² on a grid of the log joint that samplers use."""
     data = problem(n=7, n_inputs=1)
     model = build(data, intercept_scale=None)
     beta = torch.linspace(-4, 4, 801, dtype=F64)
@@ -122,10 +122,8 @@ def test_known_noise_gives_the_gaussian_posterior():
 
 @pytest.mark.parametrize("block", ["beta", "sigma2"])
 def test_conditionals_equal_those_of_the_joint(block):
-    """log p(θ, y) − log q(θ_block | the rest) is the same for every value of the block.
-
-    The density q is read off draws: a Gaussian by their moments being exact, an inverse Gamma
-    likewise."""
+    """log p(θ, y) − log q(θ_block | the rest) is the same for every value of the block. The density
+    q is inferred from draws: a Gaussian or an inverse Gamma with their exact moments."""
     data = problem()
     model = build(data)
     batch = data.train

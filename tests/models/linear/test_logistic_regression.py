@@ -1,4 +1,5 @@
-"""Densities against literal formulas and torch.distributions, gradients, priors, predictions."""
+"""Densities compared with literal formulas and torch.distributions; gradients, priors and
+predictions."""
 
 import pytest
 import torch

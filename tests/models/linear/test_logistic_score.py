@@ -1,4 +1,5 @@
-"""The closed form of logistic regression's log joint and gradient is what differentiation gives."""
+"""The closed form of logistic regression's log joint and gradient equals automatic
+differentiation."""
 
 from dataclasses import replace
 

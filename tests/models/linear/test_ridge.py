@@ -1,5 +1,5 @@
-"""Ridge by the normal equations, as penalised least squares, as a Bayes rule, and against
-scikit-learn."""
+"""Ridge regression by the normal equations, as penalised least squares, as a Bayes rule, and
+compared with scikit-learn."""
 
 import pytest
 import torch
@@ -45,7 +45,7 @@ def test_estimate_equals_scikit_learn(intercept):
 
 
 def test_ridge_is_the_bayes_rule_of_linear_regression():
-    """The posterior mean under β ~ N(0, σ²/λ), for all σ²; the predictive variances are equal
+    """The posterior mean under β ~ N(0, σ²/λ) for all σ²; the predictive variances are equal
     too."""
     data = problem()
     module, coefficients = fit(data, penalty=0.8, intercept=False)
@@ -78,7 +78,7 @@ def test_cross_validation_equals_leaving_one_out():
         len(y) * ((y - hat @ y) ** 2).sum() / (torch.eye(len(y), dtype=F64) - hat).trace() ** 2
     )
     assert_close(generalised_cross_validation(X, y, penalty), float(literal))
-    # What gcv chooses predicts left-out rows about as well as the best of scikit-learn's
+    # The choice of gcv predicts left-out rows about as well as the best of scikit-learn's
     # leave-one-out.
     noisy = problem(n=40)
     noisy.train.y.add_(2 * normal(generator(3), 40, 1))

@@ -158,7 +158,7 @@ def test_penalised_em_is_at_a_mode_of_the_literal_posterior():
             "covariance": stretch @ factors["covariance"] @ stretch,
         }
         assert literal(shifted) < top
-    for step in 1e-3 * torch.eye(3, dtype=F64):  # and level there in the weights
+    for step in 1e-3 * torch.eye(3, dtype=F64):  # with zero gradient in the weights
         ends = [
             literal(factors | {"log_pi": (factors["log_pi"] + way * step).log_softmax(1)})
             for way in (1, -1)

@@ -1,5 +1,5 @@
-"""The truncated Dirichlet process: prior of sticks, mean field against enumeration, prior over
-partitions."""
+"""The truncated Dirichlet process: prior of sticks, mean field compared with enumeration, and the
+prior over partitions."""
 
 import itertools
 import math
@@ -116,7 +116,7 @@ def test_order_of_sizes_has_the_highest_bound():
     best = ascent.optimal_factors((size / 4)[None, :, None].expand(1, T, 4), ROWS)
     assert_close(best["nu"][0] - PRIOR.nu, size[[1, 0, 2]])
     assert_close(best["sticks"][0], X.new_tensor([[4.0, ALPHA + 1.0], [1.4, ALPHA + 0.6]]))
-    # the larger of the first two sticks first, for any last one
+    # the larger of the first two sticks precedes, for any last one
     for last in ([], [2]):
         assert log_sticks((0, 0, 0, 1, *last)) > log_sticks((1, 1, 1, 0, *last))
 

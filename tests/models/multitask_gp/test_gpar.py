@@ -1,5 +1,5 @@
-"""gpar: its chain of conditionals against processes built by hand, imputation, and predictions by
-draws of the tasks before."""
+"""gpar: its chain of conditionals compared with manually built processes, imputation, and
+predictions by draws of the earlier tasks."""
 
 import math
 from dataclasses import replace
@@ -35,7 +35,7 @@ def matern52(a, b, rate):
 
 
 def literal_kernel(gp, a, b, n_inputs):
-    """k(x, x') + linear and nonlinear kernels of the earlier tasks, one pair of rows."""
+    """k(x, x') + linear and nonlinear kernels of the earlier tasks, for one pair of rows."""
     total = 0.0
     for part in gp.covariance.parts:
         inner = part.inner
@@ -113,7 +113,7 @@ def test_predictions_are_mixtures_over_draws_of_earlier_tasks():
     assert predictive.mu.shape == (400, 11, 3)
     ratio = predictive.variance[:, 1] / predictive.variance[:, 0]
     assert torch.allclose(ratio, torch.full_like(ratio, 4.0), rtol=0.35)
-    # the broken variant: each component by itself, without the spread of the draws
+    # the broken variant: each component alone, without the spread of the draws
     assert predictive.v[:, :, 1].mean() < 0.5 * float(predictive.variance[:, 1].mean())
 
 

@@ -1,4 +1,4 @@
-"""lmc: against sums over labels, and its sparse predictions against the exact ones."""
+"""lmc: compared with sums over labels, and its sparse predictions with exact ones."""
 
 import pytest
 import torch

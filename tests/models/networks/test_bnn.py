@@ -1,4 +1,4 @@
-"""The Bayesian network's density against scipy and loops, its prior draws, its start, its
+"""The Bayesian network: its density compared with scipy and loops, prior draws, initial values and
 gradients."""
 
 import math
@@ -85,7 +85,7 @@ def test_prior_draws_follow_the_prior():
 
 
 def test_prior_of_a_single_precision_is_normalised():
-    """∫ p(log λ) d log λ = 1, with the Jacobian; without it the integral is another."""
+    """∫ p(log λ) d log λ = 1 with the Jacobian; without it the integral differs."""
     model = build(real(n=4), widths=[], noise=0.1)
     log_lambda = torch.linspace(-25, 8, 20_001, dtype=F64)
     theta = torch.zeros(len(log_lambda), model.dim, dtype=F64)

@@ -35,8 +35,8 @@ def cnn(**changes):
 
 
 def literally(theta, x, shape, channels, k, widths, stride, flip=False):
-    """Images [B, D] normalised, convolved, tanh, pooled 2 × 2 (or every second taken), then the
-    affine layers, by torch's functions of weights that lie in θ one after another."""
+    """Images [B, D] normalised, convolved, tanh, pooled 2 × 2 (or every second value), then the
+    affine layers, by torch's functions with weights stored consecutively in θ."""
     offset = 0
 
     def take(*size):
@@ -86,7 +86,7 @@ def test_forward_equals_a_literal_convolution(shape, channels, kernel, widths, d
     )
     network.theta.data.copy_(theta[1])
     assert_close(network(problem.test.x)[:, 0], expected[1])
-    if kernel > 1:  # a kernel turned round is another network
+    if kernel > 1:  # a flipped kernel is another network
         wrong = literally(theta[0], problem.test.x, *settings, flip=True)
         assert (wrong - expected[0]).abs().max() > 1e-3
 
@@ -111,7 +111,7 @@ def test_normalisation_is_inside_the_model():
     assert_close(*gradients)
     blank = images()
     blank.train = replace(blank.train, x=torch.zeros_like(blank.train.x))
-    # pixels that never differ
+    # constant pixels
     assert torch.isfinite(cnn().build(blank, Streams(0))(blank.test.x)).all()
 
 

@@ -1,5 +1,5 @@
-"""The gradient of dense networks in closed form: against autograd, against differences, and where
-it is not offered."""
+"""The closed-form gradient of dense networks, compared with autograd and differences, and networks
+that do not offer it."""
 
 from dataclasses import replace
 
@@ -57,8 +57,8 @@ def by_autograd(model, theta, batch):
 
 
 def agrees(name, problem, options, batch=None):
-    """Values and gradients of six particles equal autograd up to rounding, separately for each
-    row."""
+    """Check that values and gradients of six particles equal autograd up to rounding, separately
+    for each row."""
     model = build_model(name, problem, **options)
     assert isinstance(model, ClosedFormScore)
     assert has_score(model)

@@ -15,7 +15,7 @@ SMALL = {"widths": [4, 3], "activation": "leaky_relu"}
 
 
 def build_pair(**keys):
-    """The same network twice: plain, and as the keys have it."""
+    """The same network twice: plain, and with the given keys."""
     problem = real(n=6)
     plain = component("model", "mlp", prior_std=0.5, **SMALL).build(problem, Streams(3))
     return plain, component("model", "mlp", **{"prior_std": 0.5, **SMALL, **keys}).build(
@@ -82,4 +82,4 @@ def test_variational_inference_moves_point_parameters(inference):
     after = dict(state.q.network.named_parameters())
     for name in ["log_prior_variance", "biases.0", "biases.2", "network.log_noise"]:
         assert not torch.equal(after[name], originals[name]), name
-    assert torch.equal(after["network.theta"], originals["network.theta"])  # only where θ began
+    assert torch.equal(after["network.theta"], originals["network.theta"])  # the initial θ only

@@ -63,7 +63,7 @@ def test_class_likelihood_equals_equation_3_13():
     each = (label_logits.exp() / f.exp().sum(2)).log()  # eq. (3.13)
     assert_close(network.log_prob(f, batch), (each * batch.mask).sum(1))
     missing = batch.y.clone()
-    missing[~batch.mask] = -1  # any value may stand where a label is missing
+    missing[~batch.mask] = -1  # missing labels may have any value
     other = replace(batch, y=missing, scale=1.0)
     assert torch.equal(network.log_prob(f, batch), network.log_prob(f, other))
 
@@ -106,8 +106,8 @@ def test_prior_samples_have_the_moments_of_the_prior():
 
 
 def test_glorot_initialisation_has_its_limits():
-    """Uniform on ±√(6/(fan in + fan out)), each head a layer of its own; biases 0 (Glorot and
-    Bengio 2010, eq. 16)."""
+    """Uniform on ±√(6/(fan in + fan out)), separately for each head; biases 0 (Glorot and Bengio
+    2010, eq. 16)."""
     problem = classes(n_inputs=30, n_classes=3, n_tasks=4)
     network = build(problem, widths=[200])
     (w1, b1), (w2, b2) = network.layers(network.theta.detach())
@@ -144,7 +144,7 @@ def test_l2_is_a_gaussian_prior():
 
 def test_network_without_hidden_units_is_multinomial_regression():
     """Gallego (2021), 1.3.4, "linear multinomial regression": the softmax form of
-    logistic_regression, θ in another order."""
+    logistic_regression, with θ in another order."""
     problem = classes(n_classes=3)
     rng = Streams(0)
     network = component("model", "mlp", widths=[]).build(problem, rng)

@@ -31,7 +31,7 @@ def small(missing=0.2):
 
 
 def dense(model, rest, problem):
-    """Φ [n, m] and y [n] of rows that have a label, σ², and the weights below: of one particle, by
+    """Φ [n, m] and y [n] of rows with a label, σ², and the inner weights of one particle, by
     hand."""
     network = model.network
     is_labelled = problem.train.mask[:, 0]

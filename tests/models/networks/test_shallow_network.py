@@ -1,5 +1,5 @@
-"""Algorithm 1.1 and the variable architecture, against quadrature over Gauss–Hermite nodes and
-against the joint law of weights and data."""
+"""Algorithm 1.1 and the variable architecture, compared with quadrature over Gauss–Hermite nodes
+and with the joint law of weights and data."""
 
 import itertools
 import math
@@ -45,8 +45,8 @@ def sample_sweeps(model, data, steps, chains=400, burn_in=15):
 
 
 def quadrature(model, data, m, nodes):
-    """log p(y | γ) + log weights at the nodes [Q], and E[f | γ, y] at the rows [Q, B]: sums over
-    Gauss–Hermite nodes of γ_1 … γ_m, literally."""
+    """log p(y | γ) + log weights at the nodes [Q], and E[f | γ, y] at the rows [Q, B]: literal sums
+    over Gauss–Hermite nodes of γ_1 … γ_m."""
     prior = model.prior
     X, y = model.rows(data.train)
     points, weights = np.polynomial.hermite_e.hermegauss(nodes)
@@ -72,7 +72,8 @@ def z_values(values, exact):
 
 
 def test_output_weights_are_integrated_out_of_the_likelihood():
-    """p(D | γ, ν) is N(y; Z mean, σ² I + Z S² Zᵀ); (a, β) | γ, ν, D has a linear model's law."""
+    """p(D | γ, ν) is N(y; Z mean, σ² I + Z S² Zᵀ); (a, β) | γ, ν, D has the law of a linear
+    model."""
     data = problem()
     model = network(data, units=3)
     theta = model.sample_prior(5, generator(3))
@@ -120,7 +121,7 @@ def test_probabilities_of_architectures_match_quadrature():
     draws = sample_sweeps(model, data, 35, chains=300)
     assert draws.names == ["units", "p_0_units", "p_1_units", "p_2_units"]
     assert z_values(draws.values[..., 1:], exact).max() < 4
-    assert (exact - torch.tensor([0.5, 0.25, 0.25])).abs().max() > 0.1  # the data have a say
+    assert (exact - torch.tensor([0.5, 0.25, 0.25])).abs().max() > 0.1  # the data matter
 
 
 def joint_model(**settings):
@@ -177,7 +178,8 @@ def test_log_joint_matches_the_law_of_the_sweeps():
 
 
 def test_printed_order_is_detected_as_wrong():
-    """β drawn before γ, so that ν is drawn with a β of another γ (Algorithm 1.1, steps 3 to 9)."""
+    """β is drawn before γ, so that ν is drawn with a β of another γ (Algorithm 1.1, steps 3 to
+    9)."""
     model = joint_model(units=2)
     whole = model.draw_block
 

@@ -1,5 +1,5 @@
-"""VGG: the layers of ``torch.nn`` with its weights, shapes of the printed nets, running statistics,
-and errors."""
+"""VGG: the layers of ``torch.nn`` with the same weights, printed shapes, running statistics and
+errors."""
 
 from dataclasses import replace
 
@@ -57,7 +57,7 @@ def test_network_equals_torch_in_training_and_prediction():
     other.eval()
     x = problem.test.x
     assert_close(network(x)[:, 0], other(((x - mean) / std).view(-1, 1, 8, 8)))
-    assert_close(network(x[:3]), network(x)[:3])  # no row has a say in another's
+    assert_close(network(x[:3]), network(x)[:3])  # rows are independent
 
 
 def test_vgg_19_has_the_printed_blocks_and_weights():

@@ -72,8 +72,7 @@ def test_unusable_networks_are_refused_in_one_line(n_classes, keys, message):
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_logits_are_not_mistaken_for_probabilities(last, scale, n_outputs):
-    """Small ones, all-zero ones and positive ones among them, which may lie in [0, 1] where a
-    network begins."""
+    """Small, all-zero and positive logits, which may lie in [0, 1] before training."""
     if (last, n_outputs) != ("log_softmax", 1):
         build(classes(n_classes=2), last=last, scale=scale, n_outputs=n_outputs, hidden=4)
 
@@ -127,7 +126,7 @@ def test_probability_of_one_output_equals_the_log_odds(outputs, last):
 
 
 def same(ours, theirs, problem):
-    """Log-probabilities, and the gradients of the log-likelihood in weights and inputs."""
+    """Check log-probabilities, and the gradients of the log-likelihood in weights and inputs."""
     x = problem.test.x
     y = problem.test
     results = []

@@ -1,4 +1,4 @@
-"""Frozen parameters stay outside θ, in every family of methods; and layers frozen by name."""
+"""Frozen parameters stay outside θ in every family of methods; layers can be frozen by name."""
 
 import pytest
 import torch
@@ -40,7 +40,7 @@ def method(name):
 
 
 def network(kind, folder, freeze=("0",), **arguments):
-    """A module with a frozen body, or a file with frozen layers: both have 21 free numbers."""
+    """A module with a frozen body, or a file with frozen layers; both have 21 free numbers."""
     if kind == "module":
         path = "own_frozen:Transfer"
         return component("model", "module", class_path=path, arguments=arguments, prior_std=1e6)
@@ -62,7 +62,7 @@ def test_frozen_parameters_stay_and_runs_resume(tmp_path, kind, name):
     state, rng = train(inference, model, problem, 4)
     predictive = inference.posterior(state).predict(problem.test.x, rng.noise)
     assert predictive.probs.isfinite().all()
-    # nothing that is learnt has the length of all parameters, which stay as they are
+    # no learnt tensor has the length of all parameters, which stay unchanged
     values = [v for v in tensors(state) if v.is_floating_point()]
     whole = [v for v in values if len(original.weights) in v.shape]
     assert all(torch.equal(v, original.weights) for v in whole)
@@ -101,8 +101,8 @@ def test_frozen_networks_learn_like_plain_ones(tmp_path):
     ],
 )
 def test_untrained_networks_are_refused(tmp_path, name, frozen, message):
-    """A body under ``torch.no_grad`` would be moved by its prior only; it has no gradient to
-    refuse where a method follows none."""
+    """Only the prior would move a body under ``torch.no_grad``; methods without gradients cannot
+    refuse it."""
     if frozen == "detached" and name in ("random_walk_mh", "importance_sampling"):
         return
     model = network("module", tmp_path, frozen=frozen)

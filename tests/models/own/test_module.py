@@ -1,5 +1,5 @@
-"""An ordinary module: the same function and gradient as by itself, with θ from outside, its
-randomness a stream of the run."""
+"""A user's module: the same function and gradient as without the runner, with external θ and
+randomness from a stream of the run."""
 
 import pytest
 import torch
@@ -122,7 +122,7 @@ def test_ensemble_members_are_built_separately():
     theta = network.initial(3, generator(0))
     assert theta.shape == (3, network.dim)
     assert not torch.equal(theta[0], theta[1])
-    # a parameter that is not drawn is the same in all
+    # parameters that are not drawn are equal in all members
     assert (theta == float(torch.tensor(0.7))).sum() == 9
 
 

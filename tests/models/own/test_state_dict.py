@@ -31,7 +31,7 @@ def test_mlp_from_file_equals_the_plain_one(tmp_path, name):
 
 
 def test_ten_equal_layers_are_ordered_by_number(tmp_path):
-    """As texts, layer 10 would come before layer 2."""
+    """In alphabetical order, layer 10 would precede layer 2."""
     net = mlp(4, *[4] * 11, 3)
     check_function(net, save_weights(tmp_path, net), {"name": "mlp", "widths": [4] * 11})
     assert sorted(["a10.b", "a9.b"], key=_natural) == ["a9.b", "a10.b"]
@@ -168,8 +168,7 @@ def test_one_of_several_sets_of_weights_is_chosen_by_key(tmp_path):
 
 @pytest.mark.parametrize("tasks", [1, 2])
 def test_log_odds_head_equals_one_of_two_classes(tmp_path, tasks):
-    """softmax(0, f)_1 = σ(f), task by task, and the gradient in the inputs that an attack follows
-    is the same."""
+    """softmax(0, f)_1 = σ(f), task by task, and an attack has the same input gradient."""
     net = mlp(4, 7, 5, tasks)
     problem = classes(n_classes=2, n_tasks=tasks)
     network = build_from_file(problem, save_weights(tmp_path, net), SMALL | {"widths": [7, 5]})
@@ -199,5 +198,5 @@ def test_log_odds_require_binary_labels_and_the_last_layer(tmp_path):
     assert expanded["head.weight"].tolist() == [[0, 0, 0], [1, 1, 1]]
     assert expanded["head.bias"].tolist() == [0, 1]
     two = {**head, "body.weight": torch.ones(1, 3)}
-    # which of them is the head is not known
+    # the head is ambiguous
     assert expand_binary_head({**asked, "body.weight": (2, 3)}, two) == two

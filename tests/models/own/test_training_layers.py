@@ -1,4 +1,4 @@
-"""Layers that act otherwise in training learn as PyTorch trains them, or are named in a refusal."""
+"""Layers that act differently in training learn as in PyTorch, or are named in a refusal."""
 
 import pytest
 import torch
@@ -44,7 +44,7 @@ def test_layers_learn_as_in_a_plain_loop(tmp_path, middle, still):
 
 @pytest.mark.parametrize("middle", ["spectral_norm", "old_spectral_norm"])
 def test_spectral_norms_use_the_given_weights(middle):
-    """W/σ(W) is the same for W and 3 W, also far from the weights that the buffers belong to."""
+    """W/σ(W) is the same for W and 3 W, also far from the weights of the buffers."""
     problem = classes()
     network = model(middle).build(problem, Streams(0))
     theta = torch.randn(2, network.dim, dtype=F64)

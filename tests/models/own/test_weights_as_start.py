@@ -1,4 +1,4 @@
-"""Where training and chains begin with weights from a file."""
+"""Training and chains that start from weights in a file."""
 
 import re
 
@@ -17,7 +17,8 @@ from runner.execution.rng import Streams
     [("mlp", classes), ("mann2", real), ("mlp", real)],
 )
 def test_saved_network_is_restored(tmp_path, network, kind):
-    """By its own names, the noise of real labels and what pixels are standardised by among them."""
+    """Weights by their own names, including the noise of real labels and the standardisation of
+    pixels."""
     problem = kind()
     was = component("model", network, widths=[5]).build(problem, Streams(3))
     was.log_noise.data.fill_(0.3)

@@ -1,4 +1,4 @@
-"""cgp: its start, its inducing pairs, and a task that others predict."""
+"""cgp: initial values, inducing pairs, and a task predicted from others."""
 
 import math
 from dataclasses import replace
@@ -30,7 +30,7 @@ def test_initial_coregionalisation_is_the_variance_on_average():
     model = component("model", "cgp", **{**PLAIN, "variance": 2.0}, rank=2)
     for seed in range(400):
         B += model.build(p, streams(seed)).covariance.coregionalisation.detach() / 400
-    # Var[(W Wᵀ)_tt] = 2 (v/2)²/R; off the diagonal half of it: standard errors 0.05 and 0.035.
+    # Var[(W Wᵀ)_tt] = 2 (v/2)²/R, half as much off the diagonal: standard errors 0.05 and 0.035.
     assert (B - 2 * torch.eye(3, dtype=F64)).abs().max() < 0.2
 
 

@@ -1,5 +1,5 @@
-"""Titsias' collapsed bound: literally, against the variational bound at the optimal q, and against
-the exact evidence."""
+"""Titsias' collapsed bound, compared with its formula, with the variational bound at the optimal q,
+and with the exact evidence."""
 
 import math
 from dataclasses import replace
@@ -46,7 +46,7 @@ def test_bound_equals_the_variational_one_at_the_optimal_q(name):
     best = variational.elbo(data.train, None)
     assert_close(terms["elbo"], best["elbo"])
     assert_close(terms["kl"], best["kl"])
-    assert at_start < float(terms["elbo"]) - 1.0  # another q has a lower one
+    assert at_start < float(terms["elbo"]) - 1.0  # another q has a lower bound
     x = data.test.x[:3]
     ours, theirs = (m.sample_predictive(x, 1, streams().noise) for m in (collapsed, variational))
     assert_close(ours.mu, theirs.mu)

@@ -1,4 +1,4 @@
-"""Poisson labels under the log link: literal expectation, predictive and a GLM as a limit."""
+"""Poisson labels with a log link: literal expectation and predictive, and a GLM as a limit."""
 
 import math
 
@@ -44,7 +44,7 @@ def test_poisson_expectation_equals_a_fine_grid():
         ours = labels.expected_log_prob(double([[y]]), mean, variance, None)
         assert float(ours) == pytest.approx(float(exact), abs=1e-8)
         at_mean = labels.expected_log_prob(double([[y]]), mean, torch.zeros_like(variance), None)
-        assert abs(float(at_mean) - float(exact)) > 0.05  # without v/2 it is another number
+        assert abs(float(at_mean) - float(exact)) > 0.05  # the value differs without v/2
 
 
 def test_poisson_predictive_equals_a_fine_grid():
@@ -68,7 +68,7 @@ def test_poisson_predictive_equals_a_fine_grid():
 
 
 def test_scores_of_counts_equal_sums_over_values():
-    """CRPS and coverage of one Poisson law, against sums over its values."""
+    """CRPS and coverage of one Poisson distribution, compared with sums over its values."""
     law = PoissonMixture(torch.full((1, 3, 1), math.log(3.0), dtype=F64), torch.zeros(1))
     y = double([[0.0], [3.0], [9.0]])
     out = regression.scores(law, y, torch.ones_like(y, dtype=torch.bool), ["y"])
@@ -90,7 +90,7 @@ def test_mixture_components_keep_their_weights():
 
 @pytest.mark.slow
 def test_linear_kernel_is_a_poisson_regression():
-    """Its coefficients under a wide prior equal maximum likelihood estimates."""
+    """The coefficients under a wide prior equal maximum likelihood estimates."""
     data = counts(300)
     model = component(
         "model",
@@ -139,7 +139,7 @@ def test_labels_that_are_not_counts_are_refused():
 
 
 def test_deep_process_supports_counts():
-    """The closed form serves a deep GP: its bound is finite, and it predicts counts."""
+    """The closed form supports a deep GP: its bound is finite, and it predicts counts."""
     data = counts(30)
     options = {"n_inducing": 5, "depth": 1, "inner_dim": 2, "link": "log"}
     module = build_model("idgp", data, **options)

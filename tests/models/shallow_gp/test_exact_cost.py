@@ -23,7 +23,7 @@ GIB = 2**30
 
 
 def labels(groups, n, dtype=torch.float64):
-    """Unfilled places: only shapes matter."""
+    """Unfilled labels, because only shapes matter."""
     x = torch.zeros(1, dtype=dtype).expand(groups, n, 1)
     mask = torch.ones(1, dtype=torch.bool).expand(groups, n)
     return Labels(x, x[..., 0], mask.long(), mask)
@@ -34,7 +34,7 @@ def room(monkeypatch, gib):
 
 
 def test_all_of_sarcos_exceeds_24_gib(monkeypatch):
-    """11 matrices of 44,484² float64 numbers are 162 GiB; nothing of them is made."""
+    """11 matrices of 44,484² float64 numbers take 162 GiB; none is allocated."""
     room(monkeypatch, 24)
     labels_1 = labels(1, 44_484)
     seven = labels(7, 6_355)
@@ -56,7 +56,9 @@ def test_all_of_sarcos_exceeds_24_gib(monkeypatch):
     exact_cost.raise_if_too_large(
         labels(7, 6_355, torch.float32), "model.top=independent", "model=mmdgp"
     )
-    monkeypatch.setattr(exact_cost, "room_for", lambda device: None)  # a system that does not say
+    monkeypatch.setattr(
+        exact_cost, "room_for", lambda device: None
+    )  # a system without this information
     exact_cost.raise_if_too_large(labels_1, "model.top=coregionalised", "model=mmdgp")
 
 

@@ -24,8 +24,8 @@ def train_posterior(problem, model, steps=30):
 
 
 def literal_moments(module, x, variance_matters=True):
-    """μ = k(x, Z) K⁻¹ L m and v = σ² − kᵀ K⁻¹ k + kᵀ L⁻ᵀ S L⁻¹ k of one latent function at x [D], a
-    Matérn-5/2 kernel."""
+    """μ = k(x, Z) K⁻¹ L m and v = σ² − kᵀ K⁻¹ k + kᵀ L⁻ᵀ S L⁻¹ k of one latent function at x [D],
+    with a Matérn-5/2 kernel."""
 
     def k(a, b):
         r = math.sqrt(5) * (a[:, None] - b[None]).square().sum(-1).add(1e-300).sqrt() / ell
@@ -44,8 +44,8 @@ def literal_moments(module, x, variance_matters=True):
 
 @pytest.mark.parametrize("variance_matters", [True, False])
 def test_probit_gradient_equals_the_closed_form(variance_matters):
-    """log Φ(± μ/√(1 + v)), differentiated in x (Rasmussen and Williams 2006, eq. 3.25); without
-    ∂v/∂x it is another."""
+    """log Φ(± μ/√(1 + v)), differentiated in x (Rasmussen and Williams 2006, eq. 3.25); it differs
+    without ∂v/∂x."""
     problem = classes(n=20, n_classes=2)
     posterior = train_posterior(problem, gp(quadrature_nodes=60))
     x = problem.test.x
@@ -75,7 +75,7 @@ def test_probit_gradient_equals_the_closed_form(variance_matters):
 )
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_gradient_in_inputs_equals_finite_differences(name, settings, n_classes):
-    """The samples of f held, so that log p(y|x) is one function of x."""
+    """The samples of f are fixed, so that log p(y|x) is one function of x."""
     problem = classes(n=20, n_classes=n_classes)
     posterior = train_posterior(problem, component("model", name, **settings))
     x = problem.test.x[:5]

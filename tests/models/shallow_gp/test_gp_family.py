@@ -1,4 +1,5 @@
-"""What igp, cgp and lmc have in common: the literal GP, gradients, hyper-priors, minibatches."""
+"""Common properties of igp, cgp and lmc: the literal GP, gradients, hyper-priors and
+minibatches."""
 
 import math
 
@@ -82,7 +83,8 @@ def test_gradients_equal_finite_differences(name, changes, sparse):
     ],
 )
 def test_hyperprior_literally_equals_its_densities(name, changes, share):
-    """Log-normal scales about their start; W ~ N(0, v/R), v the share of W Wᵀ in the variance."""
+    """Log-normal scales around their start; W ~ N(0, v/R), where v is the share of W Wᵀ in the
+    variance."""
     p = problem()
     start = {"hyperprior": 0.5, "lengthscale": 2.0, "variance": 3.0, "noise_variance": 0.2}
     module = build(name, p, **start | changes).requires_grad_(False)

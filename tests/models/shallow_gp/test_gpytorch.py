@@ -1,5 +1,5 @@
-"""Users' Gaussian processes: bounds and predictives are GPyTorch's own, with no factor of
-parameters of before."""
+"""Users' Gaussian processes: bounds and predictives equal GPyTorch's, and use no cached factors of
+earlier parameters."""
 
 import gpytorch
 import pytest
@@ -35,7 +35,7 @@ def perturb(module):
 def test_exact_bound_and_predictive_equal_gpytorch():
     problem = one_task()
     module = build("Exact", problem)
-    for _ in range(2):  # also after its hyper-parameters have moved
+    for _ in range(2):  # also after changes of the hyper-parameters
         terms = module.elbo(problem.train, None)
         gp = module.gp
         n = problem.n
@@ -77,7 +77,7 @@ def test_predictions_use_the_parameters_of_now():
     perturb(module)
     module.elbo(problem.train, None)
     predict(module, problem.test.x)
-    perturb(module)  # without a step in between, as where a state is put in place of another
+    perturb(module)  # without a step in between, as after replacing the state
     stale_free = predict(module, problem.test.x).mean.detach()
     fresh = build("Sparse", problem, n_inducing=7)
     fresh.load_state_dict(module.state_dict())

@@ -1,4 +1,4 @@
-"""gpytorch_gp: equal to igp for the same kernel, other kernels against loops, and errors for
+"""gpytorch_gp: equal to igp for the same kernel, other kernels compared with loops, and errors for
 invalid kernels."""
 
 import gpytorch
@@ -20,7 +20,7 @@ PLAIN = {"hyperprior": None, "jitter": 1e-9, "noise_variance": 0.05, "mean": "li
 
 
 def pair(p, shape, posterior):
-    """igp and the same model with GPyTorch's kernel, with the same parameters, each off its
+    """igp and the same model with GPyTorch's kernel, with equal parameters that differ from their
     start."""
     ours = build_model(
         "igp", p, kernel=shape, ard="own", posterior=posterior, n_inducing=5, **PLAIN

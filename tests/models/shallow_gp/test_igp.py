@@ -1,4 +1,5 @@
-"""igp with its exact posterior: scikit-learn, the literal likelihood, masks and gradients."""
+"""igp with its exact posterior: compared with scikit-learn and the literal likelihood; masks and
+gradients."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""igp with a sparse posterior: where its inducing inputs begin, and classes by sampling."""
+"""igp with a sparse posterior: initial inducing inputs, and classes by sampling."""
 
 import math
 
@@ -55,5 +55,5 @@ def test_sampled_probabilities_of_two_classes_match_quadrature():
         draws = torch.stack([module.elbo(p.train, e)["log_likelihood"] for e in noises])
     z = (float(draws.mean()) - exactly) / float(draws.std() / 20)
     assert abs(z) < 3.5
-    # A bound that forgot to divide by the number of samples must not pass.
+    # A bound that is not divided by the number of samples must fail.
     assert abs(4 * float(draws.mean()) - exactly) / float(4 * draws.std() / 20) > 10

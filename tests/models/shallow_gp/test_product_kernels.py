@@ -1,4 +1,4 @@
-"""Kernels of products in every Gaussian process: linear ones are Bayesian linear regressions, and a
+"""Product kernels in every Gaussian process: linear kernels are Bayesian linear regressions, and a
 linear top layer is the linear mixing of eq. (3.16)."""
 
 import pytest
@@ -17,9 +17,8 @@ PLAIN = {"hyperprior": None, "lengthscale": 1.5, "variance": 1.0, "jitter": 1e-1
 
 
 def regress(features, y, prior, noise, new):
-    """Log evidence, and mean and variance at new, of y = wᵀ φ + N(0, noise), w ~ N(0, diag(prior)).
-
-    Source: Rasmussen and Williams (2006), eqs. (2.8) and (2.9)."""
+    """Log evidence, and mean and variance at new, for y = wᵀ φ + N(0, noise) with w ~ N(0,
+    diag(prior)). Source: Rasmussen and Williams (2006), eqs. (2.8) and (2.9)."""
     A = features.T @ features / noise + torch.diag(1 / prior)
     mean = torch.linalg.solve(A, features.T @ y) / noise
     covariance = torch.linalg.inv(A)

@@ -1,4 +1,4 @@
-"""Terrain-aided navigation against literal densities."""
+"""Terrain-aided navigation compared with literal densities."""
 
 import math
 
@@ -74,7 +74,7 @@ def test_cached_predictions_match_the_requested_states():
     _, model, x = states()
     first = model.observation_mean(x, 1).clone()
     assert model.observation_mean(x, 1) is model.observation_mean(x, 1)
-    x[..., 0] += 50.0  # the same tensor, other numbers
+    x[..., 0] += 50.0  # the same tensor with other values
     assert_close(model.observation_mean(x, 1), model._look(x))
     assert not torch.allclose(model.observation_mean(x, 1), first)
 

@@ -1,5 +1,5 @@
-"""Networks that read tokens: cells and attention literally, places without a word have no say,
-dropout by our own stream."""
+"""Networks that read tokens: literal cells and attention, padding without effect, and dropout from
+our own stream."""
 
 import math
 
@@ -83,7 +83,7 @@ def test_padding_has_no_say(model):
     ends = x.clone()
     ends[:, 0] = 2
     assert not torch.allclose(network(ends), network(x))
-    assert torch.isfinite(network(torch.zeros_like(x))).all()  # rows without any word
+    assert torch.isfinite(network(torch.zeros_like(x))).all()  # rows without words
 
 
 @BOTH

@@ -1,4 +1,4 @@
-"""Every contamination: its stream, its extremes, and observations that are missing already."""
+"""Every contamination: its stream, its extremes, and observations that are already missing."""
 
 import pytest
 import torch

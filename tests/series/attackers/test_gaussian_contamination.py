@@ -16,7 +16,7 @@ def test_noise_is_added_to_the_requested_share():
     added = hit.observations - clean.observations
     struck = (added != 0).any(-1)
     assert abs(z_score(struck.flatten().double(), 0.2)) < 4
-    # a struck observation is struck in all coordinates
+    # corruption affects all coordinates of an observation
     assert ((added != 0).all(-1) == struck).all()
     noise = added[struck]
     assert z_score(noise, 0.0).abs().max() < 4

@@ -1,4 +1,4 @@
-"""The adversary against brute force, and held to his budget."""
+"""The attacker compared with brute force, within its budget."""
 
 import dataclasses
 import math
@@ -17,7 +17,7 @@ RNG = Streams(7)
 
 
 class OnlyErrors:
-    """A victim that answers with its error and has no gradient to give."""
+    """A victim that returns its error but no gradient."""
 
     def __init__(self, of):
         self.of = of
@@ -77,7 +77,7 @@ def test_single_shift_is_as_bad_as_the_worst_of_a_grid():
     worst = torch.zeros(2, dtype=F64)
     for angle in torch.linspace(0, 2 * math.pi, 241, dtype=F64)[:-1]:
         u = torch.zeros_like(p.observations)
-        # convex in u: the worst is on the edge
+        # convex in u: the worst is on the boundary
         u[:, 2] = 3.0 * torch.stack([angle.cos(), angle.sin()])
         worst = torch.maximum(worst, v.error(u))
     assert (shift >= worst * (1 - 1e-3)).all()
@@ -168,7 +168,7 @@ def test_shorter_window_propagates_errors_through_fewer_times():
     error, slope = whole.gradient(u)
     same, cut = parts.gradient(u)
     assert_close(error, same)
-    assert_close(slope[:, 8:], cut[:, 8:])  # the last window has nothing behind it
+    assert_close(slope[:, 8:], cut[:, 8:])  # nothing follows the last window
     assert not torch.allclose(slope[:, :4], cut[:, :4])
     first = dataclasses.replace(p, states=p.states[:, :4], observations=p.observations[:, :4])
     ahead = dataclasses.replace(whole, problem=first)

@@ -1,4 +1,4 @@
-"""Budget plans for a problem: scores, figure and tables of a posterior with effects of inputs, and
+"""Budget plans for a problem: scores, figure and tables of a posterior with input effects, and
 errors."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from components.evaluation.run_checks import interval_checks
 
 @dataclass
 class Known:
-    """Draws of q about the truth, decay known: ``AffineInInputs``."""
+    """Draws of q around the truth with known decay: ``AffineInInputs``."""
 
     effect: torch.Tensor  # [H, H, c]
     spread: float
@@ -49,7 +49,7 @@ def test_plan_from_the_truth_is_best():
     assert 0 < scores["equal_share"] < 0.7
     u = plan.plan.u.reshape(4, 5)
     assert u.sum() == pytest.approx(20.0, abs=1e-8)
-    assert u[0, 2] == pytest.approx(2.0)  # the best channel, soonest, as far as it goes
+    assert u[0, 2] == pytest.approx(2.0)  # the best channel as early and as far as possible
     assert u[3, 0] == pytest.approx(0.0, abs=1e-9)
     # gain of the plan, by the recursion itself: Σ_h A_{T+h} with and without
     truth = [1.0, 0.0, 3.0, 2.0, 0.0]
@@ -94,7 +94,7 @@ def test_plan_from_a_point_estimate_has_no_interval():
 def test_weekly_bounds_hold():
     _, plan = plan_spending(total=20.0, weekly=6.0)
     u = plan.plan.u.reshape(4, 5)
-    # the sooner the more weeks it works for
+    # earlier spending acts for more weeks
     assert u.sum(1).tolist() == pytest.approx([6, 6, 6, 2])
     assert plan.budget.equal(plan.channels).sum() == pytest.approx(20.0)
 

@@ -1,5 +1,5 @@
-"""The best plan against an exhaustive grid, simulation and its own bound, and constraints that
-nothing satisfies."""
+"""The best plan compared with an exhaustive grid, simulation and its own bound; infeasible
+constraints."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from components.series.budget.sum_law import SumLaw
 
 
 def make_draws(k, c, seed=0, draws=150):
-    """base [S, k], response [S, k, k·c] and variance of the sum of noises, for goodwill with random
+    """base [S, k], response [S, k, k·c] and variance of the summed noise, for goodwill with random
     decay and channels."""
     rng = np.random.default_rng(seed)
     decay = rng.beta(20, 20, draws)
@@ -54,11 +54,15 @@ def test_plan_of_two_channels_matches_an_exhaustive_grid(risk, aversion):
     best = int(value.argmax())
     step = grid[1]
     ours = plan.mean - aversion * plan.sd
-    assert ours >= value[best] - 1e-9  # the grid holds no better one
-    assert ours <= value[best] + 2 * step * np.abs(law.effect).sum()  # and one nearly as good
+    assert ours >= value[best] - 1e-9  # the grid has no better plan
+    assert (
+        ours <= value[best] + 2 * step * np.abs(law.effect).sum()
+    )  # and one that is nearly as good
     if risk is not None:
         assert plan.sd <= risk + 1e-9
-    assert not np.allclose(plan.u, total / 2, atol=0.05)  # never the equal split: it is not best
+    assert not np.allclose(
+        plan.u, total / 2, atol=0.05
+    )  # never the equal split, which is not optimal
 
 
 def test_mean_and_variance_of_a_plan_match_simulation():
@@ -113,11 +117,11 @@ def test_binding_budget_is_spent_exactly():
 
 
 def test_equal_channels_are_equal_and_risk_splits_them():
-    """Two channels of one law, apart from each other: of all that spend the budget the equal split
-    has least variance."""
+    """Two channels with the same law and independent draws: of all plans that spend the budget, the
+    equal split has the least variance."""
     rng = np.random.default_rng(3)
     q = rng.normal(1.0, 0.2, (4000, 2))
-    q = np.concatenate([q, q[:, ::-1]])  # exchangeable in the draws themselves
+    q = np.concatenate([q, q[:, ::-1]])  # exactly exchangeable draws
     law = SumLaw(np.zeros(8000), q, np.ones(8000))
     plan = best_plan(law, spends(2, 6.0), aversion=0.3)
     assert plan.u == pytest.approx([3.0, 3.0], abs=1e-3)
@@ -157,7 +161,7 @@ def test_frontier_rises_and_is_not_dominated():
     for p in plans:
         assert within.broken(p.u) is None
         rng = np.random.default_rng(0)
-        for _ in range(50):  # no plan at random has more at no more risk
+        for _ in range(50):  # no random plan has a higher mean at equal or lower risk
             u = rng.dirichlet(np.ones(9)) * 20 * rng.random()
             if u.max() <= 4 and law.sd(u) <= p.sd:
                 assert law.mean(u) <= p.mean + 1e-6

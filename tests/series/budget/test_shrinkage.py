@@ -1,4 +1,5 @@
-"""Effects drawn to each other against dense conditioning, and what plans of them promise and bring."""
+"""Shrinkage of effects compared with dense conditioning, and predicted and realised gains of
+plans."""
 
 import numpy as np
 import pytest
@@ -10,15 +11,16 @@ from components.series.budget.sum_law import SumLaw
 
 
 def draw_law(mean, cov, draws, rng):
-    """Effects e of two weeks, the second worth half, and a base that goes against the first."""
+    """Effects e of two weeks, the second worth half, and a base that is anticorrelated with the
+    first."""
     e = rng.multivariate_normal(mean, cov, draws)
     a = 50 - 2 * e[:, 0] + rng.normal(0, 1, draws)
     return SumLaw(a, np.concatenate([e, e / 2], 1), np.full(draws, 4.0))
 
 
 def condition(mean, cov):
-    """Mean and covariance of e by conditioning (e, m) densely, τ and κ on a grid of its own,
-    m ~ N(0, 10⁸)."""
+    """Mean and covariance of e by dense conditioning of (e, m), with τ and κ on a separate grid, m
+    ~ N(0, 10⁸)."""
     c = len(mean)
     wide = 1e8
     typical = np.trace(cov) / c
@@ -51,7 +53,7 @@ def test_gaussian_effects_equal_dense_conditioning():
     assert effects.effect[:3] == pytest.approx(centre, abs=0.03)
     assert effects.spread[:3, :3] == pytest.approx(spread, abs=0.08)
     assert effects.effect[3:] == pytest.approx(effects.effect[:3] / 2)
-    # the base follows the first effect, as the posterior has it
+    # the base depends on the first effect, as in the posterior
     assert effects.a.mean() == pytest.approx(50 - 2 * centre[0], abs=0.05)
     assert effects.shared[0] == pytest.approx(-2 * spread[0, 0], abs=0.15)
     assert effects.v is law.v
@@ -61,7 +63,7 @@ def test_single_channel_and_known_effects_are_not_shrunk():
     rng = np.random.default_rng(1)
     law = draw_law(np.array([1.0, 2.0]), np.eye(2), 50, rng)
     assert shrink_effects(law, 1, rng) is law
-    law.r[0, 0] = 0.0  # a draw that leaves the first out
+    law.r[0, 0] = 0.0  # a draw without the first channel
     assert shrink_effects(law, 2, rng) is law
     fixed_law = SumLaw(law.a, np.ones((50, 4)), law.v)
     assert shrink_effects(fixed_law, 2, rng) is fixed_law

@@ -64,7 +64,7 @@ def test_generalised_posterior_of_one_step_matches_quadrature(beta):
     mean, variance = moments_on_grid(log_g)
     assert z_score(got.mean[:, 0, 0], mean).abs() < 4
     assert z_score(got.variance[:, 0, 0], variance).abs() < 4
-    # the likelihood is not its generalisation
+    # the likelihood differs from its generalisation
     assert z_score(ordinary.mean[:, 0, 0], mean).abs() > 6
 
 

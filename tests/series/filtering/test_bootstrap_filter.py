@@ -51,8 +51,8 @@ def test_filtering_distributions_equal_kalman(resample_below):
 
 @pytest.mark.parametrize("missing", [False, True])
 def test_one_step_predictions_use_the_previous_weights(missing):
-    """Σ_n w_{t−1}^n E[y_t | x_t^n] where nothing was resampled, which the same draws without
-    weights do not give."""
+    """Σ_n w_{t−1}^n E[y_t | x_t^n] without resampling; the same draws without weights give another
+    value."""
     problem = sequence(system(), 3, replicates=4)
     if missing:
         problem.observations[1, 1] = float("nan")
@@ -84,7 +84,7 @@ def test_filter_without_weights_differs_from_kalman():
 
 def test_impossible_observations_are_named():
     problem = sequence(system(), 5, replicates=3)
-    problem.observations[1, 2] = float("inf")  # NaN would be a missing one
+    problem.observations[1, 2] = float("inf")  # NaN would mean a missing observation
     inference = component("inference", "bootstrap_filter", particles=20)
     with pytest.raises(
         NumericalError,

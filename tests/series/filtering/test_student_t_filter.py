@@ -25,8 +25,8 @@ def draw_state(s):
 
 @pytest.mark.parametrize("df", [1.0, 1.01, 7.0])
 def test_densities_equal_scipy(df):
-    """One t for each coordinate of y where Σ is diagonal; the multivariate t; and a scale of its
-    own."""
+    """One t for each coordinate of y if Σ is diagonal, the multivariate t, and a t with a separate
+    scale."""
     diagonal = torch.diag(double([4.0, 0.25]))
     for s in (replace(system(), Sigma=diagonal), system()):
         model, x, batch = draw_state(s)

@@ -1,4 +1,4 @@
-"""Dynamic linear models against the dense Gaussian of the whole series."""
+"""Dynamic linear models compared with the dense Gaussian of the complete series."""
 
 import math
 
@@ -44,7 +44,7 @@ def series(*missing):
 
 
 def exact(model, theta, seen, horizon=0):
-    """log p(x_seen) and the conditional moments of the ``horizon`` that follow, by conditioning the
+    """log p(x_seen) and the conditional moments of the next ``horizon`` values, by conditioning the
     dense Gaussian."""
     r, q = model._variances(theta.unsqueeze(0))
     joint = dense(model.system, q[0], r[0], T + horizon)
@@ -80,7 +80,8 @@ def test_likelihood_and_forecast_equal_the_dense_gaussian(trend, period, missing
 
 
 def test_season_has_the_printed_order():
-    """2.B.1: ones below the diagonal and in the upper right corner; twelve times around is once."""
+    """2.B.1: ones below the diagonal and in the upper right corner; its twelfth power is the
+    identity."""
     G = system("linear", 12, 1.0).G[2:, 2:]
     printed = torch.diag(torch.ones(11, dtype=F64), -1)
     printed[0, 11] = 1
@@ -96,7 +97,7 @@ def test_trend_is_level_plus_slope():
 
 
 def test_known_first_state_gives_its_moments():
-    """s_0 = 0: z_0 = 0, so that x_1 of the autoregression is N(3 · 1 + ½, 9 σ²_tr + σ²_em)."""
+    """s_0 = 0 and z_0 = 0, so that x_1 of the autoregression is N(3 · 1 + ½, 9 σ²_tr + σ²_em)."""
     model = build("autoregressive", None, double([2.0]), initial_sd=0.0)
     theta = double([[0.7, 0.4]]).log()
     exact = norm.logpdf(2.0, 3.5, math.sqrt(9 * 0.4**2 + 0.7**2))
@@ -142,7 +143,7 @@ def test_long_series_use_the_filter(monkeypatch):
 
 
 def test_second_derivatives_equal_finite_differences():
-    """What refinement is differentiated through."""
+    """Refinement is differentiated through these derivatives."""
     model = build("level", 3)
     data = series(5)
     theta = model.medians.unsqueeze(0).clone().requires_grad_()

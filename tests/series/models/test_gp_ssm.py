@@ -1,5 +1,5 @@
-"""The Gaussian-process state-space model: its density written out, the linear kernel against
-quadrature over its coefficients, forecasts, and what mistakes do."""
+"""The Gaussian-process state-space model: its literal density, the linear kernel compared with
+quadrature over its coefficients, forecasts, and effects of mistakes."""
 
 import math
 from functools import cache
@@ -25,7 +25,7 @@ Y = double([0.9, -0.4, 1.1])
 
 
 def build(y=Y, kernel="linear", spread=1e-7, cls=None, **keys):
-    """A model whose priors are a point, or ``spread`` around it."""
+    """A model whose priors are points, or have width ``spread`` around them."""
     unknown = {k: {"law": "log_normal", "median": v, "spread": spread} for k, v in SCALES.items()}
     keys |= {"offset_sd": OFFSET, "initial_sd": FIRST, "unknown": unknown, "jitter": 1e-12}
     sound = component("model", "gp_ssm", kernel=kernel, **keys)
@@ -37,7 +37,7 @@ def build(y=Y, kernel="linear", spread=1e-7, cls=None, **keys):
 
 
 def theta_of(model, x):
-    """θ of states x [K, T + 1], scales at their medians."""
+    """θ of states x [K, T + 1], with scales at their medians."""
     return torch.cat([model.medians.expand(len(x), -1), x], 1)
 
 
@@ -82,7 +82,7 @@ def test_density_is_the_product_of_one_step_predictions(kernel):
     for t in range(1, 6):
         mean = torch.zeros(3, dtype=F64)
         variance = None
-        if t > 1:  # f(x_{t−1}) given the transitions before
+        if t > 1:  # f(x_{t−1}) given the earlier transitions
             part = build(torch.zeros(t - 1, dtype=F64), kernel)
             f = part.transition(theta_of(part, x[:, :t]), x[:, t - 1 : t])
             mean = f.mu[:, 0, 0]
@@ -146,7 +146,8 @@ def test_mutants_change_the_evidence_or_the_states(mutant):
 
 
 def test_forecasts_of_a_linear_kernel_have_a_closed_form():
-    """E[f(x)] = â m + b̂, E[f(x)²] by the covariance of (a, b); updated by what came, then ahead."""
+    """E[f(x)] = â m + b̂, and E[f(x)²] by the covariance of (a, b): updated by the observations,
+    then ahead."""
     model = build()
     x = draw_normal(2, 4, seed=3)
     further = double([0.3, math.nan, -0.2])

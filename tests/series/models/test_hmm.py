@@ -1,4 +1,4 @@
-"""The hidden Markov model against the sum over all paths."""
+"""The hidden Markov model compared with the sum over all paths."""
 
 import itertools
 import math
@@ -37,7 +37,7 @@ def split(values):
 
 
 def by_paths(values, x):
-    """Σ over all z of p(z_1) Π A Π B, as (2.14) has it; a missing x has no factor."""
+    """Σ over all z of p(z_1) Π A Π B as in (2.14); a missing x has no factor."""
     A, B = split(values)
     total = 0.0
     for z in itertools.product(range(S), repeat=len(x)):
@@ -81,7 +81,7 @@ def test_rows_are_probabilities_and_have_names():
 
 
 def test_prior_has_the_jacobian():
-    """log p(θ) = log p(rows) + log |det ∂(rows without their last)/∂θ|, the determinant by
+    """log p(θ) = log p(rows) + log |det ∂(rows without their last)/∂θ|, with the determinant by
     automatic differentiation."""
     m = model()
     theta = thetas(2)

@@ -81,7 +81,7 @@ def test_mismatched_matrices_are_named(keys, told):
 
 
 def several():
-    """A batch of three models with different noise scales, against separate models."""
+    """A batch of three models with different noise scales, and separate models."""
     problem = sequence(system(), 5, 3)
     module = build(problem, unknown=SCALES)
     theta = double([[-0.5, 0.2], [0.3, -0.4], [0.8, 0.9]])

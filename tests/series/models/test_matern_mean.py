@@ -1,4 +1,4 @@
-"""Mean and robust moments of the Matérn process, against the dense Gaussian process."""
+"""Mean and robust moments of the Matérn process, compared with the dense Gaussian process."""
 
 from dataclasses import replace
 

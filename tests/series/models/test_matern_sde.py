@@ -102,7 +102,7 @@ def gp(smoothness, missing=0.0):
 @pytest.mark.parametrize("smoothness", SMOOTH)
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_filter_and_smoother_equal_the_exact_gaussian_process(smoothness, missing):
-    """The evidence and the last time of the filter, every time of the smoother."""
+    """The evidence and the last time of the filter, and every time of the smoother."""
     problem, model, keys = gp(smoothness, missing)
     laws = zip(*(exact(problem, keys, r) for r in (0, 1)), strict=True)
     log_evidence, mean, variance = (torch.stack(parts) for parts in laws)
@@ -124,8 +124,8 @@ def test_simulated_process_has_the_covariance_of_the_kernel():
 
 
 def test_only_named_coordinates_are_scored():
-    """A local level is one coordinate, the Matérn-5/2 state three: its first is held against the
-    truth."""
+    """A local level has one coordinate, the Matérn-5/2 state three, of which the first is compared
+    with the truth."""
     problem, rng = load("local_level", replicates=2, n_steps=30)
     model = component("model", "matern_sde", lengthscale=0.1, variance=4.0).build(problem, rng)
     posterior = run(component("inference", "kalman"), model, problem, rng)

@@ -1,4 +1,4 @@
-"""The nonlinear growth model against its own equations and numerical integration."""
+"""The nonlinear growth model compared with its equations and numerical integration."""
 
 import math
 
@@ -24,7 +24,7 @@ def model(problem, **unknown):
 
 
 def series():
-    """One series, seen by every replicate."""
+    """One series, observed by every replicate."""
     problem, _ = load("nonlinear_growth", seed=2, n_steps=T)
     problem.observations = problem.observations.expand(REPLICATES, -1, -1).contiguous()
     problem.replicates = REPLICATES

@@ -1,4 +1,4 @@
-"""∫ g^a by quadrature against closed forms."""
+"""∫ g^a by quadrature compared with closed forms."""
 
 import math
 

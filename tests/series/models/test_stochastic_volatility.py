@@ -1,4 +1,4 @@
-"""Stochastic volatility against numerical integration."""
+"""Stochastic volatility compared with numerical integration."""
 
 import math
 
@@ -19,9 +19,9 @@ PARTICLES = 60
 
 
 def series():
-    """One series of returns, seen by every replicate."""
+    """One series of returns, observed by every replicate."""
     problem, rng = load("stochastic_volatility", seed=3, n_steps=T, **KEYS)
-    problem.observations[0, 2] = 4.0  # a return that the prior does not expect
+    problem.observations[0, 2] = 4.0  # a return that is improbable under the prior
     problem.observations = problem.observations.expand(REPLICATES, -1, -1).contiguous()
     problem.replicates = REPLICATES
     return problem, component("model", "stochastic_volatility").build(problem, rng)
@@ -29,7 +29,7 @@ def series():
 
 def exact_log_evidence(y):
     """log ∫ p(x_0) ∏ p(x_t | x_{t−1}) p(y_t | x_t) dx on a grid of x over ten stationary standard
-    deviations either way."""
+    deviations on both sides."""
     mu = KEYS["mu"]
     phi = KEYS["phi"]
     sigma = KEYS["sigma"]
@@ -52,7 +52,7 @@ def exact_log_evidence(y):
 
 
 def ratio(problem, model, resample_below):
-    """Evidence estimated by each replicate, over the exact one: its expectation is 1."""
+    """Ratio of the evidence estimated by each replicate to the exact one; its expectation is 1."""
     inference = component(
         "inference", "bootstrap_filter", particles=PARTICLES, resample_below=resample_below
     )
@@ -66,14 +66,14 @@ def test_evidence_is_unbiased(resample_below):
 
 
 class WithoutScale(VolatilityModule):
-    """A weight that forgets the −x/2 of the normal density with standard deviation exp(x/2)."""
+    """Broken: the weight lacks the −x/2 of the normal density with standard deviation exp(x/2)."""
 
     def log_observation(self, y, x, t):
         return super().log_observation(y, x, t) + 0.5 * x.squeeze(-1)
 
 
 class Squared(VolatilityModule):
-    """A weight that takes exp(x) for the standard deviation."""
+    """Broken: the weight uses exp(x) as the standard deviation."""
 
     def log_observation(self, y, x, t):
         return super().log_observation(y, 2 * x, t)

@@ -1,5 +1,5 @@
-"""Priors of unknown parameters against numerical integration, in the coordinates that samplers move
-in."""
+"""Priors of unknown parameters compared with numerical integration, in the samplers'
+coordinates."""
 
 import pytest
 import torch

@@ -1,5 +1,5 @@
-"""Particle marginal Metropolis–Hastings against exact posteriors by the Kalman filter on a grid,
-however few the particles."""
+"""Particle marginal Metropolis–Hastings compared with exact posteriors by the Kalman filter on a
+grid, for any number of particles."""
 
 import pytest
 import torch
@@ -45,8 +45,8 @@ class MadeAnew(ParticleMCMC):
 
 
 def off_by(problem, inference, steps):
-    """z of the means over chains of means and second moments of the parameters of each replicate;
-    chains are independent."""
+    """z-scores of the means over chains of first and second moments of the parameters of each
+    replicate; chains are independent."""
     posterior = sample(problem, inference, steps).parameters
     worst = []
     for r in range(problem.replicates):
@@ -61,8 +61,8 @@ def off_by(problem, inference, steps):
 
 @pytest.mark.parametrize(("kind", "right"), [(ParticleMCMC, True), (MadeAnew, False)])
 def test_posterior_is_exact_with_few_particles(kind, right):
-    """Four particles: the estimates of the likelihood are so noisy that a sampler that is only
-    nearly right is far off."""
+    """Four particles: the likelihood estimates are so noisy that an approximately correct sampler
+    has large errors."""
     problem = series(1)
     z = off_by(problem, method(4, 150, 60, kind), 190 if right else 110)
     assert (z.abs().max() < 4) if right else (z.abs().max() > 7), z
@@ -76,8 +76,8 @@ def test_posterior_is_exact_for_any_number_of_particles(particles, target):
 
 
 def test_chains_of_a_replicate_learn_one_step_size():
-    """One for each: a chain that too high an estimate holds fast would make its own small, and the
-    answer wrong."""
+    """With separate step sizes, a chain stuck at too high an estimate would shrink its own, which
+    biases the result."""
     problem = series(2)
     rng = Streams(0)
     inference = method(4, 20, 30)
@@ -105,7 +105,7 @@ def test_generalised_posterior_keeps_scale_dependent_integrals():
 
 
 def test_trajectories_follow_the_smoothing_distribution():
-    """Of one θ for all: means and squares of x_t | y_1:T of the joint Gaussian."""
+    """For one common θ: means and squares of x_t | y_1:T of the joint Gaussian."""
     problem = series(1, n_steps=6)
     many = repeat_series(problem, 3000)
     built = model(problem)
@@ -125,7 +125,7 @@ def test_trajectories_follow_the_smoothing_distribution():
     mean = gain @ y[is_observed]
     covariance = walk - gain @ walk[is_observed]
     sd = covariance.diagonal().sqrt()
-    # 150 particles are biased by some of their own variance
+    # 150 particles have a bias comparable to their variance
     assert ((path.mean(0) - mean) / sd).abs().max() < 0.08
     assert (path.std(0) / sd - 1).abs().max() < 0.06
     lagged = ((path[:, :-1] - mean[:-1]) * (path[:, 1:] - mean[1:])).mean(0)

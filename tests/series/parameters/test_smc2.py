@@ -1,4 +1,4 @@
-"""SMC² against the evidence and the posterior that the Kalman filter gives on a grid of the
+"""SMC² compared with the evidence and the posterior by the Kalman filter on a grid of the
 parameters."""
 
 import math
@@ -32,14 +32,14 @@ def method(kind=SMC2, particles=15, beta=None, **keys):
 
 
 def moments(found, mean):
-    """Weighted means, and second moments about ``mean``, of each replicate [R, P]."""
+    """Weighted means, and second moments around ``mean``, of each replicate [R, P]."""
     draws = found.parameters
     w = draws.log_weights.softmax(1).unsqueeze(2)
     return (w * draws.values).sum(1), (w * (draws.values - mean).square()).sum(1)
 
 
 class WithoutThePrior(SMC2):
-    """Broken: acceptance by the likelihoods only."""
+    """Broken: acceptance uses only the likelihoods."""
 
     def _rejuvenate(self, state, replicates, t, rng):
         class Flat(type(state.model)):
@@ -94,8 +94,8 @@ def test_broken_samplers_are_detected(kind):
 
 
 def weighed(rejuvenate_below=0.0):
-    """A method that has seen six observations of two replicates and has not resampled, its state
-    and its streams."""
+    """A method after six observations of two replicates without resampling, its state and its
+    streams."""
     problem = series(2)
     rng = Streams(6)
     inference = method(sets=40, rejuvenate_below=rejuvenate_below)
@@ -119,7 +119,7 @@ def test_rejuvenated_sets_weigh_the_same_and_others_stay():
     assert torch.equal(after.log_w[0], originals["log_w"][0])
     for name in ("theta", "log_z", "x", "log_wx"):
         assert torch.equal(vars(after)[name][:40], originals[name][:40]), name
-    for m in range(40, 80):  # one that was not moved has the filter of its ancestor
+    for m in range(40, 80):  # an unmoved set has the filter of its ancestor
         (same,) = (originals["theta"] == after.theta[m]).all(1).nonzero().T
         if len(same):
             assert torch.equal(after.x[m], originals["x"][same[0]])

@@ -1,5 +1,4 @@
-"""Dates as strangers write them: read, filled and drawn by one calendar, or refused with the form
-that would do."""
+"""Dates in users' formats: read, filled and drawn by one calendar, or refused with a valid form."""
 
 import numpy as np
 import pandas as pd
@@ -205,7 +204,11 @@ def test_invalid_dates_are_refused_with_a_valid_form(tmp_path, dates, keys, said
     ("dates", "n_ahead", "ahead"),
     [
         (weeks("2019-12-02", 6), "2020-W01", 2),
-        (weeks("2019-12-02", 6), "2019-12-31", 1),  # the first week that begins no earlier
+        (
+            weeks("2019-12-02", 6),
+            "2019-12-31",
+            1,
+        ),  # the first week that starts at this date or later
         ([f"2015-Q{q}" for q in (1, 2, 3, 4)], "2015-Q3", 2),
         (iso("2024-03-30", 40, "h", BERLIN), "2024-03-31T14:00+02:00", 3),
         (iso("2024-03-30", 40, "h", BERLIN), "2024-03-31T12:00", 3),  # in UTC
@@ -224,7 +227,7 @@ def test_format_key_is_used(tmp_path):
 
 
 def test_hours_do_not_coincide_in_figures(tmp_path):
-    """Cut to days, 40 hours would lie at two places of the axis."""
+    """Truncated to days, 40 hours would take only two places of the axis."""
     problem = problem_of(tmp_path, iso("2024-03-30", 40, "h"), n_ahead=4)
     calendar = type(
         "Found",

@@ -1,4 +1,4 @@
-"""Columns of a CSV file as a series, and every way in which the file can be wrong, in one line."""
+"""Columns of a CSV file as a series, and one-line errors for all invalid files."""
 
 import math
 from pathlib import Path
@@ -211,7 +211,7 @@ def test_inputs_regressors_and_forecast_times_are_read(tmp_path):
     assert problem.future.isnan().all()
     assert problem.dates == ("2011-01-03", "2011-01-10", "2011-01-17", "2011-01-24")
     assert (problem.regressor_names, problem.input_names) == (["x"], ["u"])
-    # the first week from then on
+    # the first week from this date on
     by_date = load_text(tmp_path, WEEKS, **DATED, **beside, n_ahead="2011-01-12")
     assert by_date.dates[by_date.observations.shape[1]] == "2011-01-17"
 

@@ -1,4 +1,4 @@
-"""Dates that follow a series, and rows of other dates."""
+"""Dates that follow a series, and rows with other dates."""
 
 import pandas as pd
 import pytest

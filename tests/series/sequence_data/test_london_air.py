@@ -1,5 +1,5 @@
-"""Sensor network: its rule for contaminated windows against loops, missing values, and errors of
-users."""
+"""Sensor network: its rule for contaminated windows compared with loops, missing values, and user
+errors."""
 
 import math
 
@@ -90,7 +90,7 @@ def test_truth_is_the_median_and_gaps_are_counted(monkeypatch):
     assert_close(scores["coverage90"], inside.double().mean((1, 2)))
     assert scores["missing"].tolist() == [1, 1, 1]
     assert set(problem.draw(posterior, rng)) == {"signal", "effective_size"}
-    # Times at which the truth is not known do not count.
+    # Times with unknown truth do not count.
     problem.means[0, 5:] = math.nan
     part = problem.score(posterior, rng)
     early = (problem.means[0, :5] - posterior.signal.mean[:, :5]).square().sum(
@@ -101,7 +101,8 @@ def test_truth_is_the_median_and_gaps_are_counted(monkeypatch):
 
 
 def test_interval_covers_new_observations_not_the_signal():
-    """With two almost equal particles, the 90 % interval is the noise's, 2 · 1.645 σ."""
+    """With two almost equal particles, the 90 % interval has the width of the noise, 2 · 1.645
+    σ."""
     problem, rng = load("london_air", replicates=40, simulated=True, hours=20)
     model = component("model", "matern_sde", variance=1e-4).build(problem, rng)
     filter_ = component("inference", "bootstrap_filter", particles=400)

@@ -1,4 +1,4 @@
-"""The tracked vehicle against literal formulas."""
+"""The tracked vehicle compared with literal formulas."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The Rauch-Tung-Striebel smoothers against the dense joint posterior."""
+"""The Rauch-Tung-Striebel smoothers compared with the dense joint posterior."""
 
 import copy
 

@@ -1,4 +1,5 @@
-"""Gibbs sampling over a whole series against the Kalman smoother and numerical integration."""
+"""Gibbs sampling over a complete series compared with the Kalman smoother and numerical
+integration."""
 
 import math
 
@@ -37,7 +38,7 @@ def smooth(y, v, q, m0, p0):
 
 
 def log_evidence(y, v, q, m0, p0):
-    """log p(y_1:T | σ²_ε, σ²_η) for any shape of the two."""
+    """log p(y_1:T | σ²_ε, σ²_η), for arrays of any shape."""
     is_observed = ~y.isnan()
     C = walk_covariance(len(y), q[..., None, None], p0)[..., 1:, 1:][..., is_observed, :][
         ..., is_observed
@@ -75,7 +76,7 @@ class Fixed:
 
 
 class DrawnForwards(Fixed):
-    """Broken: each state from its filtering distribution, without a look ahead."""
+    """Broken: each state is drawn from its filtering distribution, without later observations."""
 
     def draw_states(self, series, theta, generator):
         v, q = theta.unbind(-1)
@@ -102,8 +103,8 @@ def swept(problem, conditionals, steps, chains, burn_in=0, thinning=1):
 
 
 def against_smoother(conditionals, problem, model):
-    """Largest |z| over replicates and times of means, squares and products of neighbours:
-    independent draws, θ fixed."""
+    """Largest |z| over replicates and times of means, squares and products of neighbours, for
+    independent draws with fixed θ."""
     state, _ = swept(problem, conditionals(model), steps=10, chains=400)
     draws = state.kept_states.stack_rows(2).flatten(1, 2)[..., 0]  # [R, C·N, T]
     worst = []
@@ -178,7 +179,7 @@ class OneObservationTooMany(LocalLevelConditionals):
     ("conditionals", "right"), [(LocalLevelConditionals, True), (OneObservationTooMany, False)]
 )
 def test_sampler_has_the_exact_posterior_of_the_variances(conditionals, right):
-    """2,000 independent chains after 60 sweeps, which forget where they began."""
+    """2,000 independent chains after 60 sweeps, which forget their start."""
     problem, model = problem_and_model(replicates=2, n_steps=8, level_scale=0.5)
     state, _ = swept(problem, conditionals(model.prior), steps=60, chains=2000, burn_in=59)
     means = [exact_means(y, model) for y in problem.observations[..., 0]]

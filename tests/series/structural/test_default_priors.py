@@ -1,6 +1,6 @@
-"""Forecasts of ``structural_gibbs`` at its defaults against maximum likelihood of the same model by
-statsmodels, on series that no suite of the arena has: six that statsmodels ships, and twenty that
-are simulated, with twenty futures each.  ``pytest -m slow -s`` prints the ratios."""
+"""Forecasts of ``structural_gibbs`` with default settings, compared with maximum likelihood of the
+same model by statsmodels, on series outside all suites of the arena: six from statsmodels, and
+twenty simulated ones with twenty futures each. ``pytest -m slow -s`` prints the ratios."""
 
 import math
 
@@ -21,7 +21,7 @@ from runner.execution.rng import Streams
 
 SWEEPS = 4000  # of structural_airline
 FUTURES = 20
-KEPT = 500  # draws that forecasts are scored by
+KEPT = 500  # draws used to score forecasts
 
 
 def real_series():

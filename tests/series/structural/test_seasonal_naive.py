@@ -1,4 +1,4 @@
-"""The seasonal naive forecast, and errors over its own, by loops over the months."""
+"""The seasonal naive forecast, and errors relative to it, by loops over the months."""
 
 import math
 from dataclasses import replace
@@ -46,7 +46,8 @@ def test_likelihood_equals_that_of_the_differences():
 
 
 def test_forecast_errors_are_scaled_by_seasonal_ones():
-    """Hyndman and Koehler (2006): mean |e| of the forecasts over mean |y_t − y_{t−12}| seen."""
+    """Hyndman and Koehler (2006): mean |e| of the forecasts over mean |y_t − y_{t−12}| of observed
+    values."""
     problem, rng = load("airline", **AIRLINE)
     samples = posterior(problem, rng, period=1)
     y = problem.observations[0, :, 0].tolist()
@@ -62,7 +63,7 @@ def test_forecast_errors_are_scaled_by_seasonal_ones():
 
 def test_missing_value_is_replaced_by_the_season_before():
     y = torch.tensor([1.0, 2.0, NAN, 5.0, 4.0, NAN, NAN])
-    # carried: 1, 2, 1, 5, 4, 5, 4 with a season of 2
+    # carried forward: 1, 2, 1, 5, 4, 5, 4 with a season of 2
     assert seasonal_errors(y, 2).tolist() == [3.0, 3.0]
     assert seasonal_errors(y, 7).tolist() == []
 

@@ -14,8 +14,8 @@ def test_transform_is_invertible():
 
 
 def test_partial_autocorrelations_below_one_give_stationarity():
-    """All roots of z^p − φ_1 z^(p−1) − … − φ_p lie inside the circle where all r lie within (−1,
-    1), and nowhere else."""
+    """All roots of z^p − φ_1 z^(p−1) − … − φ_p lie inside the unit circle if and only if all r lie
+    in (−1, 1)."""
     phi = draw_uniform(400, 3) * 4 - 2
 
     is_stationary = (coefficients_to_partial(phi).abs() < 1).all(1)

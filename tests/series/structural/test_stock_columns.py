@@ -1,4 +1,4 @@
-"""Stocks against their recursion, and the compiled loops against tensors."""
+"""Stocks compared with their recursion, and the compiled loops with tensors."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ def tensors(monkeypatch):
 
 @pytest.mark.parametrize("n", [1, 2, 3, 20, 64])
 def test_stock_decays_and_grows_as_printed(n, monkeypatch):
-    """A_t = (1 − δ) A_{t−1} + u_{t−1}, from nothing: eq. (1.4) without noise."""
+    """A_t = (1 − δ) A_{t−1} + u_{t−1}, starting at zero: eq. (1.4) without noise."""
     u = flows(n)
     kept = double([[0.3, 0.9], [0.0, 1.0]])
     tensors(monkeypatch)
@@ -33,7 +33,7 @@ def test_stock_decays_and_grows_as_printed(n, monkeypatch):
 
 
 def test_stock_with_a_limit_grows_like_vidale_and_wolfe(monkeypatch):
-    """A_{t+1} = A_t + r u_t (1 − A_t/M) − δ A_t of A = q s, r = q, κ = r/M."""
+    """A_{t+1} = A_t + r u_t (1 − A_t/M) − δ A_t with A = q s, r = q, κ = r/M."""
     u = flows(40)
     delta = 0.3
     q = double([5.0, 2.0])

@@ -1,4 +1,4 @@
-"""Structural series: every block and sums of blocks against statsmodels and against the dense
+"""Structural series: every block and sums of blocks, compared with statsmodels and with the dense
 Gaussian."""
 
 import math
@@ -58,7 +58,7 @@ def test_likelihood_equals_the_dense_gaussian(name):
         assert log_p[c] == pytest.approx(float(marginal.log_prob(design.y[is_observed])), rel=1e-10)
 
 
-PEERS = {  # as UnobservedComponents names them, and the order of its parameters here
+PEERS = {  # names of UnobservedComponents, and the order of its parameters here
     "local_level": ({"level": "local level"}, ["sigma2.irregular", "sigma2.level"]),
     "local_linear_trend": (
         {"level": "local linear trend"},
@@ -110,7 +110,7 @@ def test_likelihood_equals_statsmodels(name, missing):
     size = peer.k_states
     mean = structure.mean
     sd = structure.sd
-    # its last wave has a state that y never sees, or a series without states one that stays 0
+    # its last wave has an unobserved state, or a series without states has one that stays 0
     if size > len(mean):
         mean, sd = (torch.cat([v, v.new_zeros(size - len(mean))]) for v in (mean, sd))
     peer.ssm.initialize_known(mean.numpy(), torch.diag(sd.square()).numpy())
@@ -124,8 +124,8 @@ def test_likelihood_equals_statsmodels(name, missing):
 
 
 def test_stocks_equal_the_goodwill_of_the_thesis():
-    """A_{t+1} = (1 − δ) A_t + Σ q_i u_it, time by time, is what q makes of the stocks; nothing
-    spent at t moves y_t."""
+    """A_{t+1} = (1 − δ) A_t + Σ q_i u_it equals q times the stocks at all times; spending at t does
+    not move y_t."""
     data = problem()
     built = model("nerlove_arrow", of=data)
     theta = draw_theta(built, 1)

@@ -1,5 +1,5 @@
-"""Simulation-based calibration of the structural sampler: a right one is uniform, broken ones are
-not."""
+"""Simulation-based calibration of the structural sampler: ranks of a correct sampler are uniform,
+those of broken ones are not."""
 
 import numpy as np
 import pytest
@@ -94,7 +94,8 @@ def test_every_structure_has_ranks(blocks, keys, last):
 
 
 def test_prior_draws_follow_its_definition():
-    """θ* of the level and regression: half of 1/σ²'s law, and the share of columns that is in."""
+    """θ* of the level and regression: half of the law of 1/σ², and the share of included
+    columns."""
     built = component("model", "structural", blocks=level_and_regression(), **PROPER).build(
         problem(), Streams(0)
     )

@@ -78,7 +78,7 @@ def test_joint_sweeps_equal_single_ones():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_sweep_equals_the_reference(name):
-    """From where each of three chains is after three sweeps, by the same random numbers."""
+    """Three chains after three sweeps, continued with the same random numbers."""
     data, rng, gibbs, state = setup(name)
     place = go(data, rng, gibbs, state, 0, 3).place
     drawn = state.sweeps.numbers(1, 3, generator())
@@ -102,7 +102,7 @@ def test_stopped_chain_resumes_bit_identically(name, tmp_path):
 
 
 def test_contributions_of_blocks_leave_only_noise():
-    """Parts of a kept draw: states and columns by block; the residual has the size of the
+    """Components of a kept draw, states and columns by block; the residual has the size of the
     observations' σ."""
     data, rng, gibbs, state = setup("goodwill", burn_in=50, thinning=1)
     posterior = gibbs.posterior(go(data, rng, gibbs, state, 0, 250))
@@ -115,7 +115,7 @@ def test_contributions_of_blocks_leave_only_noise():
 
 
 def test_draws_open_in_arviz(tmp_path):
-    """Every parameter a variable of chains and draws under its own name."""
+    """Every parameter is a variable of chains and draws under its own name."""
     xarray = pytest.importorskip("xarray")
     data, rng, gibbs, state = setup("goodwill", thinning=1)
     posterior = gibbs.posterior(go(data, rng, gibbs, state, 0, 12))

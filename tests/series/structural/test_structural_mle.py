@@ -1,4 +1,4 @@
-"""Maximum likelihood of structural series against statsmodels, and against any other parameters."""
+"""Maximum likelihood of structural series, compared with statsmodels and with other parameters."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def fit(built, data, steps=STEPS, **keys):
 
 
 def test_likelihood_is_at_least_that_of_statsmodels():
-    """The same maximum, from the same law of the first state, with missing times and regressors."""
+    """The same maximum, with the same law of the first state, missing times and regressors."""
     sm = pytest.importorskip(
         "statsmodels.tsa.statespace.structural", reason="statsmodels is not installed"
     )
@@ -106,8 +106,8 @@ def test_derivatives_equal_those_of_the_likelihood():
 
 
 def test_components_are_drawn_at_the_best_parameters():
-    """The mean of the drawn level is the smoothed one, within 4.5 standard errors, and the parts
-    add up with the forecast."""
+    """The mean of the drawn level is the smoothed one, within 4.5 standard errors, and the
+    components sum to the forecast."""
     data = problem(missing=(5,))
     built = model("local_level", block("regression", expected_size=None), of=data)
 

@@ -1,4 +1,5 @@
-"""Columns drawn with the states summed out: against the dense Gaussian, all models enumerated."""
+"""Columns drawn with the states integrated out, compared with the dense Gaussian and an enumeration
+of all models."""
 
 import itertools
 import math
@@ -19,12 +20,12 @@ from components.series.structural.compiled.spike_slab import SlabRandomNumbers, 
 from components.series.structural.compiled.whitening import draw_columns, white_work, whiten
 from runner.execution.rng import Streams
 
-# σ of the observations, of the level and of goodwill; what goodwill keeps
+# σ of the observations, of the level and of goodwill; retention of goodwill
 THETA = (1.2, 0.5, 0.8, 0.6)
 
 
 def setup():
-    """Sweeps of a level, goodwill of two channels and two regressors, missing weeks among them;
+    """Sweeps of a level, goodwill of two channels and two regressors with some missing weeks;
     whitened columns."""
     data = problem(missing=(3, 8))
     choice = {"expected_size": 1.0, "information": 3.0}
@@ -79,7 +80,7 @@ def _draw_all(white, slab, drawn, gamma, beta, work):
 
 
 def test_chains_follow_the_law_of_the_enumerated_models():
-    """γ and β of given standard deviations after 30 scans, and β's two first moments."""
+    """γ and β for given standard deviations after 30 scans, and the first two moments of β."""
     C = 3000
     sweeps, work, system, X = setup()
     is_observed = sweeps.design.seen.numpy()
@@ -120,7 +121,7 @@ def test_chains_follow_the_law_of_the_enumerated_models():
     pairs = (gamma.unsqueeze(2) & gamma.unsqueeze(1)).double().flatten(1)
     inside = np.array(models, dtype=float)
     exact = np.einsum("m,mi,mj->ij", weights, inside, inside).ravel()
-    assert 0.02 < weights.max() < 0.9  # there is a choice
+    assert 0.02 < weights.max() < 0.9  # more than one model is probable
     for estimate, truth in (
         (pairs, exact),
         (beta, weights @ np.array(means)),

@@ -1,4 +1,4 @@
-"""Coefficients of a structural series' own dynamics, and heavy tails, against their exact
+"""Autoregressive coefficients of a structural series, and heavy tails, compared with their exact
 conditionals."""
 
 import numpy as np
@@ -45,8 +45,8 @@ def _slice_all(tails, z, seen, nu, seeds):
 
 
 def test_degrees_of_freedom_follow_their_conditional():
-    """Against the posterior on a grid: ν − 2 ~ Gamma(2, 0.1) times the t density of the errors that
-    are seen."""
+    """Compared with the posterior on a grid: ν − 2 ~ Gamma(2, 0.1) times the t density of the
+    observed errors."""
     z = stats.t(4).rvs(40, random_state=1)
     is_observed = np.ones(40, dtype=bool)
     is_observed[::5] = False

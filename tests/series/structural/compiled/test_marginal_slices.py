@@ -1,4 +1,5 @@
-"""Standard deviations and dynamics drawn with the states summed out have the posterior on a grid."""
+"""Standard deviations and dynamics, drawn with the states integrated out, have the posterior on a
+grid."""
 
 from dataclasses import replace
 
@@ -33,7 +34,7 @@ def setup(*parts, **keys):
     ],
 )
 def test_draws_follow_the_posterior_on_a_grid(part, second):
-    """Two coordinates, the others held at a narrow prior; then along other directions, about
+    """Two coordinates, with the others fixed by a narrow prior; then along other directions around
     another centre."""
     df = 3.0 if second == "level_sd" else 1e4
     part = part if second == "level_sd" else part.model_copy(update={"df": df})

@@ -1,4 +1,4 @@
-"""Draws of the states against the dense Gaussian, exactly: a draw is linear in its normal
+"""Draws of the states compared exactly with the dense Gaussian: a draw is linear in its normal
 numbers."""
 
 import numpy as np
@@ -37,7 +37,8 @@ def parts(name, missing=(3, 4, 11), times=12):
 
 @pytest.mark.parametrize("name", SUMS)
 def test_draw_has_the_conditional_mean_and_covariance(name):
-    """At numbers that are 0 it is the mean; what each number adds makes the covariance."""
+    """A draw from zero numbers is the mean; the effects of single numbers make up the
+    covariance."""
     layout, design, system, scale, noise = parts(name)
     n, d = layout.F.shape
     k = len(layout.noisy)

@@ -1,4 +1,4 @@
-"""Spike and slab against the enumeration of all models, with marginal likelihoods by
+"""Spike and slab compared with the enumeration of all models, with marginal likelihoods by
 determinants."""
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def log_marginal(model, prior, A, b, c):
 
 
 def enumerate_models(prior, A, b, c):
-    """Probabilities of all models, and of each the moments of β and σ²."""
+    """Probabilities of all models, and the moments of β and σ² for each."""
     models = list(itertools.product([False, True], repeat=len(b)))
     models = [
         m
@@ -122,7 +122,7 @@ def enumerate_models(prior, A, b, c):
 
 
 def swept(M, gamma):
-    """M swept by γ, with a new copy."""
+    """A copy of M swept by γ."""
     M = M.copy()
     for j in np.flatnonzero(gamma):
         spike_slab.pivot(M, j, False, np.empty(len(M)))
@@ -174,7 +174,7 @@ def chains(known, A, b, c, C, scans, seed=1, burn_in=20):
 
 
 def z_scores(values, exact):
-    """Of means over independent chains [C, scans, …]."""
+    """z-scores of means over independent chains [C, scans, …]."""
     by_chain = values.double().mean(1)
     se = by_chain.std(0) / math.sqrt(len(by_chain))
     return ((by_chain.mean(0) - torch.as_tensor(exact)) / se.clamp_min(1e-12)).abs().max()
@@ -182,7 +182,7 @@ def z_scores(values, exact):
 
 @pytest.mark.parametrize("upper", [math.inf, 1.05])
 def test_chains_have_the_moments_of_the_enumerated_mixture(upper):
-    """Without a limit and with one that cuts much of σ away."""
+    """Without a limit and with one that truncates much of σ."""
     slab_prior = prior(4, upper=upper)
     A, b, c = data(4)
     models, weights, means, seconds, variances = enumerate_models(slab_prior, A, b, c)

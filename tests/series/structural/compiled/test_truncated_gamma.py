@@ -1,4 +1,4 @@
-"""Truncated gamma numbers and variances against their exact law."""
+"""Truncated gamma numbers and variances compared with their exact law."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def seeds(n):
 
 
 def law(a, c):
-    """P(g ≤ x | g ≥ c), by upper tails."""
+    """P(g ≤ x | g ≥ c) by upper tail probabilities."""
     return lambda x: 1 - special.gammaincc(a, x) / special.gammaincc(a, c)
 
 
