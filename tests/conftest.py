@@ -16,12 +16,12 @@ from support.runs.configured import made_job
 from runner.tracking import handover
 from runner.tracking.mirror import open_client
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # for processes started by tests
 torch.set_num_threads(
     1
-)  # of this one: small tensors gain nothing by more, and on a busy machine threads wait for each other
+)  # for this process: small tensors need no more, and on a busy machine threads wait for each other
 ROOT = Path(__file__).parent.parent
-gc.disable()  # until the tests are collected: a million objects, nearly all kept
+gc.disable()  # during collection, which creates a million permanent objects
 
 
 def pytest_collection_finish():
@@ -48,7 +48,7 @@ def no_pusher(monkeypatch):
 
 @pytest.fixture(scope="session")
 def empty_store(tmp_path_factory):
-    """Empty MLflow database, which takes seconds to create."""
+    """Empty MLflow database, whose creation takes seconds."""
     folder = tmp_path_factory.mktemp("store")
     open_client(folder)
     return folder / "mlflow.db"

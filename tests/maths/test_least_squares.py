@@ -58,10 +58,10 @@ def test_ellipsoid_equals_the_printed_one():
     assert_close(fit.distance(beta), error @ X.T @ X @ error / NOISE)
 
 
-def repeat_estimate(known, n=40_000, rows=N):
+def repeat_estimate(variance, n=40_000, rows=N):
     X, _, beta = regression(rows=rows)
     e = NOISE**0.5 * draw_normal(n, rows, seed=2)
-    return least_squares(X, X @ beta + e, known), beta
+    return least_squares(X, X @ beta + e, variance), beta
 
 
 def test_estimate_has_its_sampling_distribution():
@@ -87,9 +87,9 @@ def coverage_z(fit, beta, level, radius):
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
-@pytest.mark.parametrize("known", [NOISE, None])
-def test_confidence_ellipsoid_has_its_coverage(level, known):
-    fit, beta = repeat_estimate(known)
+@pytest.mark.parametrize("variance", [NOISE, None])
+def test_confidence_ellipsoid_has_its_coverage(level, variance):
+    fit, beta = repeat_estimate(variance)
     assert abs(coverage_z(fit, beta, level, fit.radius(level))) < 4
 
 

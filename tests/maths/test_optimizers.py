@@ -33,11 +33,13 @@ def parameters(dtype):
     ]
 
 
-def move(optimizer, at, steps):
+def move(optimizer, parameters, steps):
     for t in steps:
         optimizer.zero_grad()
         # one has no gradient at some steps, which torch's fused momentum does not allow at first
-        sum((p**3 + p).sum() for i, p in enumerate(at) if i != 1 or t == 0 or t % 2).backward()
+        sum(
+            (p**3 + p).sum() for i, p in enumerate(parameters) if i != 1 or t == 0 or t % 2
+        ).backward()
         optimizer.step()
 
 

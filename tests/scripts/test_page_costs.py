@@ -56,14 +56,14 @@ def test_important_studies_precede_cheap_ones(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("budget", "codes", "ran", "left"),
+    ("budget", "codes", "ran", "remaining"),
     [
         (7200.0, [0, 1, 0], "abc", ""),  # a study with failures does not stop the others
         (7200.0, [0, 130, 0], "ab", "c"),  # Ctrl-C is
         (3700.0, [0, 0, 0], "ab", "c"),  # an hour each by the test's clock
     ],
 )
-def test_studies_run_until_the_budget_is_spent(monkeypatch, budget, codes, ran, left):
+def test_studies_run_until_the_budget_is_spent(monkeypatch, budget, codes, ran, remaining):
     now = [0.0]
     monkeypatch.setattr(results_all.time, "monotonic", lambda: now[0])
     pages = []
@@ -74,7 +74,7 @@ def test_studies_run_until_the_budget_is_spent(monkeypatch, budget, codes, ran, 
         return codes[len(pages) - 1]
 
     n = run_all("abc", budget, ["--jobs", "2"], start)
-    assert ("abc"[:n], "abc"[n:]) == (ran, left)
+    assert ("abc"[:n], "abc"[n:]) == (ran, remaining)
     assert pages[0] == ["study", "a", "--budget", f"{budget:.0f}s", "--jobs", "2"]
     if len(pages) > 1:
         assert pages[1][3] == f"{budget - 1850:.0f}s"

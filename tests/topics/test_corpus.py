@@ -46,10 +46,10 @@ def test_tables_of_counts_have_their_parts():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"), [(0.5, r"one is 0\.5"), (-1.0, "one is -1"), (math.nan, "one is nan")]
+    ("wrong", "message"), [(0.5, r"one is 0\.5"), (-1.0, "one is -1"), (math.nan, "one is nan")]
 )
-def test_counts_must_be_integers(wrong, told):
-    with pytest.raises(ConfigMismatchError, match=f"nonnegative integers, but {told}"):
+def test_counts_must_be_integers(wrong, message):
+    with pytest.raises(ConfigMismatchError, match=f"nonnegative integers, but {message}"):
         count_words(torch.tensor([[1.0, wrong]]))
 
 

@@ -46,7 +46,7 @@ def test_name_changes_with_every_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "error", "said"),
+    ("content", "error", "message"),
     [
         (
             "only one document",
@@ -57,9 +57,9 @@ def test_name_changes_with_every_file(tmp_path):
         ("cats\ndogs\n", ConfigMismatchError, "held-out documents of .* are empty"),
     ],
 )
-def test_invalid_corpora_are_refused(tmp_path, content, error, said):
+def test_invalid_corpora_are_refused(tmp_path, content, error, message):
     (tmp_path / "mine.txt").write_text(content)
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         build_corpus(tmp_path / "mine.txt")
 
 

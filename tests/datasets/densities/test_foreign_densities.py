@@ -120,7 +120,7 @@ def test_other_code_or_data_change_the_target(program, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "message"),
     [
         ({"data": "absent.json"}, "dataset.data=absent.json: the file does not exist here or in"),
         ({"data": "{folder}/text.json"}, "text.json: Expecting value.*; must be a JSON object"),
@@ -130,11 +130,11 @@ def test_other_code_or_data_change_the_target(program, tmp_path):
         ({"mean": [0.0], "sd": [1.0]}, r"dataset.mean: 1 values, but .* has 2 \(mu, tau\); give 2"),
     ],
 )
-def test_invalid_keys_are_named(program, tmp_path, keys, said):
+def test_invalid_keys_are_named(program, tmp_path, keys, message):
     (tmp_path / "text.json").write_text("mu = 1")
     (tmp_path / "broken.stan").write_text("syntax error")
     given = {k: v.format(folder=tmp_path) if isinstance(v, str) else v for k, v in keys.items()}
-    with pytest.raises((ConfigMismatchError, DataUnavailableError), match=said) as error:
+    with pytest.raises((ConfigMismatchError, DataUnavailableError), match=message) as error:
         load("stan", **{"program": str(program), **given})
     assert "\n" not in str(error.value)
 

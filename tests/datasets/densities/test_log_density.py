@@ -84,7 +84,7 @@ def test_other_code_changes_the_target(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "message"),
     [
         (
             "of_each_coordinate",
@@ -97,8 +97,8 @@ def test_other_code_changes_the_target(tmp_path, monkeypatch):
         ("log_densit", r"own_things has no log_densit"),
     ],
 )
-def test_invalid_functions_are_refused(function, said):
-    with pytest.raises(ConfigMismatchError, match=said) as error:
+def test_invalid_functions_are_refused(function, message):
+    with pytest.raises(ConfigMismatchError, match=message) as error:
         problem(function)
     assert "\n" not in str(error.value)
 

@@ -129,8 +129,7 @@ def test_value_at_truncation_follows_its_rewards(baseline, keys):
     assert max(float(value.abs().max()) for _, value, _ in NOTED) > 0.5
 
 
-# ---- deaths
-# -----------------------------------------------------------------------------------------------------------
+# deaths
 def test_opponent_that_leaves_learns_zero_afterwards():
     """b is paid 2 once and is worth 2, not 2/(1 − γ); a plays on, is truncated, and is worth 5."""
     inference = explorer("q_learning")
@@ -163,8 +162,7 @@ def test_moves_after_an_opponent_left_are_not_counted():
     assert posterior.firsts[1].unique().tolist() == [1.0]
 
 
-# ---- episodes without moves
-# -------------------------------------------------------------------------------------------
+# episodes without moves
 @pytest.mark.parametrize("name", LEARNERS)
 def test_episode_over_at_its_start_is_worth_0(name):
     follows_gradient = "gradient" in name

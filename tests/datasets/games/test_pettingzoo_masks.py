@@ -83,7 +83,7 @@ class Unordered(Plain):
 
 
 @pytest.mark.parametrize(
-    ("env", "said"),
+    ("env", "message"),
     [
         (
             Rejoins,
@@ -95,7 +95,7 @@ class Unordered(Plain):
         ),
     ],
 )
-def test_unordered_or_rejoining_agents_are_refused(env, said, monkeypatch):
+def test_unordered_or_rejoining_agents_are_refused(env, message, monkeypatch):
     monkeypatch.setattr("parallel_envs.Bad", env, raising=False)
-    with pytest.raises(ConfigMismatchError, match=said):
+    with pytest.raises(ConfigMismatchError, match=message):
         load("pettingzoo", replicates=1, env="parallel_envs:Bad")

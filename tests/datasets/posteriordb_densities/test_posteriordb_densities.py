@@ -97,8 +97,7 @@ def test_exact_moments_of_one_school_match_a_fine_grid():
     assert_close(mean[:2], (weight @ values)[:2], rtol=1e-2, atol=0)
 
 
-# ---- against the reference draws
-# -------------------------------------------------------------------------------------
+# against the reference draws
 def reference(posterior):
     """The density with its real data, and the reference draws [10, 1000, P']."""
     data, draws, mean, second = map(read, find_or_skip(*paths(posterior)))

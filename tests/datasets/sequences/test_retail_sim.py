@@ -101,12 +101,12 @@ def test_campaigns_fill_their_share_of_the_weeks():
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "message"),
     [
         ({"q": {"tv": 1.0}}, "dataset.q: tv is not among OOH"),
         ({"effects": {"Rain": 1.0}}, "dataset.effects: Rain is not among Hols, Sport_EV"),
     ],
 )
-def test_invalid_settings_are_refused(keys, said):
-    with pytest.raises(ConfigMismatchError, match=said):
+def test_invalid_settings_are_refused(keys, message):
+    with pytest.raises(ConfigMismatchError, match=message):
         load("retail_sim", **keys)

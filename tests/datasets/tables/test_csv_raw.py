@@ -48,7 +48,7 @@ def test_attacker_on_columns_is_given_their_units(load_table):
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "message"),
     [
         ({"bounds": [0, 255], "standardise": True}, r"also set dataset\.standardise=false"),
         (
@@ -66,8 +66,8 @@ def test_attacker_on_columns_is_given_their_units(load_table):
         ({"image_shape": [4]}, r"image_shape: must be \[height, width\]"),
     ],
 )
-def test_bounds_and_shapes_that_do_not_fit_are_refused(load_table, keys, said):
-    with pytest.raises(ValueError, match=said):
+def test_bounds_and_shapes_that_do_not_fit_are_refused(load_table, keys, message):
+    with pytest.raises(ValueError, match=message):
         load_table(PIXELS, labels="classes", **{"standardise": False} | keys)
 
 

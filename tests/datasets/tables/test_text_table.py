@@ -107,24 +107,24 @@ def test_keys_override_detection(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cell", "decimal", "said"),
+    ("cell", "decimal", "message"),
     [
         ("1 234", ".", "remove the thousands marks, or set dataset.decimal"),
         ("3,14", ".", "for such fractions set dataset.decimal=','"),
         ("3.14", ",", "for such fractions set dataset.decimal='.'"),
     ],
 )
-def test_malformed_number_is_not_text(tmp_path, load_table, cell, decimal, said):
+def test_malformed_number_is_not_text(tmp_path, load_table, cell, decimal, message):
     """Thirty such cells would be read as thirty texts with an input each."""
     content = "x;y\n" + "".join(f"{cell};{i}\n" for i in range(5))
     with pytest.raises(
         ConfigMismatchError,
-        match=rf"line 2: x is '{cell}', not a number; .* to dataset.exclude; {said}",
+        match=rf"line 2: x is '{cell}', not a number; .* to dataset.exclude; {message}",
     ):
         load_table(content, decimal=decimal)
     with pytest.raises(
         ConfigMismatchError,
-        match=rf"line 2: x is '{cell}', not a number; .* dataset.missing; {said}",
+        match=rf"line 2: x is '{cell}', not a number; .* dataset.missing; {message}",
     ):
         load("csv_series", path=str(tmp_path / "mine.csv"), columns=["x"], decimal=decimal)
 

@@ -30,9 +30,9 @@ def test_simulated_corpus_is_fixed_and_of_real_size():
     check_size(texts)
 
 
-def check_size(found):
-    assert (len(found), sum(review.label for review in found)) == (2_000, 1_000)
-    assert Counter(review.fold for review in found) == dict.fromkeys(range(10), 200)
+def check_size(count):
+    assert (len(count), sum(review.label for review in count)) == (2_000, 1_000)
+    assert Counter(review.fold for review in count) == dict.fromkeys(range(10), 200)
 
 
 def test_genuine_archive_is_read():

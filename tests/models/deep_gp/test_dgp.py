@@ -49,11 +49,11 @@ def sampled_by_hand(module, x, noise, lengthscale=2.0, variance=2.0, jitter=1e-6
     def k(a, b):
         return variance * torch.exp(-0.5 * torch.cdist(a, b).square() / lengthscale**2)
 
-    def moments(layer, at):
+    def moments(layer, inputs):
         Z = layer.inducing
         K = k(Z, Z) + variance * jitter * torch.eye(len(Z), dtype=F64)
         L = torch.linalg.cholesky(K)
-        kfu = k(at[None], Z)
+        kfu = k(inputs[None], Z)
         mean = []
         spread = []
         for m, C in zip(layer.q_mean, layer.q_tril, strict=True):
@@ -62,7 +62,7 @@ def sampled_by_hand(module, x, noise, lengthscale=2.0, variance=2.0, jitter=1e-6
             S = L @ C @ C.T @ L.T
             w = torch.linalg.solve(K, kfu.T).T
             mean.append((w @ u)[0])
-            spread.append((k(at[None], at[None]) - w @ kfu.T + w @ S @ w.T)[0, 0])
+            spread.append((k(inputs[None], inputs[None]) - w @ kfu.T + w @ S @ w.T)[0, 0])
         return torch.stack(mean), torch.stack(spread)
 
     mean, spread = moments(module.inner, x)

@@ -43,7 +43,7 @@ def test_inducing_inputs_of_a_task_are_its_rows():
 
 
 @pytest.mark.parametrize(
-    ("name", "shared", "own", "top"),
+    ("name", "shared", "specific", "top"),
     [
         ("mmdgp", [10, 13], [3, 4], [3, 4]),
         ("smdgp", [10, 13], None, [3, 4]),
@@ -51,18 +51,18 @@ def test_inducing_inputs_of_a_task_are_its_rows():
         ("cmdgp", [10, 13], None, [1, 12]),
     ],
 )
-def test_inducing_inputs_are_distributed_over_tasks(name, shared, own, top):
-    """Of 13 inducing inputs, every shared process has all, and each of three tasks has 4 that start
+def test_inducing_inputs_are_distributed_over_tasks(name, shared, specific, top):
+    """Every shared process has all 13 inducing inputs, and each of three tasks has 4 that start
     at its own rows."""
     problem = real(n=60, n_tasks=3)
     module = build_model(name, problem, n_inducing=13, inducing_by_task="dealt")
     Z = module.inducing_inputs()
     assert shared is None or list(Z["shared 1"].shape[:2]) == shared
     assert list(module.variational_layers()["top"].inducing.shape[:2]) == top
-    if own is not None:
+    if specific is not None:
         # of the first process of each task [T, 4, D]
         groups = Z["specific 1"].unflatten(0, (3, -1))[:, 0]
-        assert groups.shape[1] == own[1]
+        assert groups.shape[1] == specific[1]
         for t in range(3):
             rows = problem.train.x[problem.train.mask[:, t]]
             assert (groups[t][:, None] == rows).all(-1).any(-1).all()

@@ -110,15 +110,15 @@ def test_priors_of_the_bayesian_network_equal_autograd(precision, scaling):
 @pytest.mark.parametrize("name", ["mlp", "bnn"])
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 @pytest.mark.parametrize("noise", ["learned", 0.4])
-@pytest.mark.parametrize("of", ["all", "own"])
-def test_networks_in_blocks_equal_one_batch(monkeypatch, name, problem, noise, of):
+@pytest.mark.parametrize("row_inputs", ["all", "own"])
+def test_networks_in_blocks_equal_one_batch(monkeypatch, name, problem, noise, row_inputs):
     """Batches of one, four and all six networks give the same results, on shared rows and on
     separate rows."""
     keys = MLP if name == "mlp" else BNN
     model = build_model(name, problem, **keys | {"noise": noise})
     theta = model.sample_prior(6, generator(1))
     batch = problem.train
-    if of == "own":
+    if row_inputs == "own":
         batch = replace(batch, x=batch.x + torch.arange(6.0).double()[:, None, None])
     of_one = 5 * batch.x.shape[-2] * batch.x.element_size()
     whole = model.score(theta, batch, True)

@@ -143,7 +143,7 @@ def test_one_output_for_a_binary_label_is_its_log_odds():
 
 
 @pytest.mark.parametrize(
-    ("place", "keys", "said"),
+    ("place", "keys", "message"),
     [
         ("own_things:Nett", {}, r"own_things has no Nett; there are "),
         ("no_such_module:Net", {}, r"ModuleNotFoundError: No module named 'no_such_module'"),
@@ -165,8 +165,8 @@ def test_one_output_for_a_binary_label_is_its_log_odds():
         ),
     ],
 )
-def test_errors_of_modules_are_one_line(place, keys, said):
-    with pytest.raises(ConfigMismatchError, match=said) as error:
+def test_errors_of_modules_are_one_line(place, keys, message):
+    with pytest.raises(ConfigMismatchError, match=message) as error:
         model(place, **keys).build(classes(), Streams(0))
     assert "\n" not in str(error.value)
 

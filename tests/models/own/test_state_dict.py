@@ -72,7 +72,7 @@ def test_equal_shapes_with_other_names_require_an_order(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "keys", "said"),
+    ("change", "keys", "message"),
     [
         (lambda t: t.pop("0.bias"), {}, "lacks 0.bias"),
         (lambda t: t.update({"2.bias": torch.zeros(5)}), {}, "2.bias is [5] instead of [3]"),
@@ -100,11 +100,11 @@ def test_equal_shapes_with_other_names_require_an_order(tmp_path):
         (lambda t: None, {"prefix": "net."}, "model.prefix=net.: does not match any name in"),
     ],
 )
-def test_mismatched_tensors_are_named(tmp_path, change, keys, said):
+def test_mismatched_tensors_are_named(tmp_path, change, keys, message):
     tensors = dict(mlp(4, 7, 3).state_dict())
     change(tensors)
     given = SMALL | {k: v for k, v in keys.items() if k == "widths"}
-    with pytest.raises(ConfigMismatchError, match=re.escape(said)) as error:
+    with pytest.raises(ConfigMismatchError, match=re.escape(message)) as error:
         build_from_file(
             classes(), save_weights(tmp_path, tensors), given, prefix=keys.get("prefix", "")
         )

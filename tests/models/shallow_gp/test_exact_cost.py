@@ -122,8 +122,7 @@ def test_every_exact_model_is_refused_without_memory(name, changes, monkeypatch)
         build(name, **changes)
 
 
-# ---- the command line
-# -------------------------------------------------------------------------------------------------
+# the command line
 def told_by(monkeypatch, capfd, *words):
     monkeypatch.setattr(sys, "argv", ["runner", *SMOKE, *words])
     try:
@@ -148,8 +147,7 @@ def test_excessive_memory_is_refused_in_one_line(tmp_path, monkeypatch, capfd):
     assert "step" not in out.split("run ")[-1].partition("smoke")[2]
 
 
-# ---- free memory
-# -----------------------------------------------------------------------------------------------------
+# free memory
 def test_available_memory_includes_that_of_the_process(tmp_path, monkeypatch):
     for name, text in {
         "meminfo": "MemTotal: 9000 kB\nMemAvailable:    4000 kB\n",

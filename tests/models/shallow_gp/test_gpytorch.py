@@ -115,7 +115,7 @@ def test_global_random_state_is_unchanged():
 
 
 @pytest.mark.parametrize(
-    ("cls", "keys", "problem", "said"),
+    ("cls", "keys", "problem", "message"),
     [
         ("Net", {}, classes(), "must derive from gpytorch.models.ExactGP or ApproximateGP"),
         (
@@ -134,7 +134,7 @@ def test_global_random_state_is_unchanged():
         ("Sparse", {"arguments": {"width": 3}}, classes(), "TypeError: .*width.*fix it there"),
     ],
 )
-def test_mismatched_models_are_refused(cls, keys, problem, said):
-    with pytest.raises(ConfigMismatchError, match=said) as error:
+def test_mismatched_models_are_refused(cls, keys, problem, message):
+    with pytest.raises(ConfigMismatchError, match=message) as error:
         build(cls, problem, **keys)
     assert "\n" not in str(error.value)

@@ -109,7 +109,7 @@ def test_kernels_of_users_are_imported_by_name():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (
             "RBFKernal",
@@ -126,7 +126,7 @@ def test_kernels_of_users_are_imported_by_name():
         ("RBFKernel(lengthscales=2.0)", "RBFKernel: .*lengthscales"),
     ],
 )
-def test_unknown_kernel_is_refused_in_one_line(text, told):
-    with pytest.raises(ConfigMismatchError, match=told) as error:
+def test_unknown_kernel_is_refused_in_one_line(text, message):
+    with pytest.raises(ConfigMismatchError, match=message) as error:
         parse_kernel(text, 2)
     assert "\n" not in str(error.value)

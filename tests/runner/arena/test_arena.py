@@ -30,7 +30,7 @@ def test_rows_are_named_by_their_component():
 
 
 def test_lines_outside_the_suite_are_excluded(toy_suite):
-    """Of a problem that it no longer has, of more replicates than it has, and lines kept twice."""
+    """Lines of removed problems, of additional replicates, and duplicate lines."""
     line = make_line("SGLD", "normal", 0.1)
     others = [line, make_line("SGLD", "old", 0.1), line | {"replicate": 2}, line | {"seed": 7}]
     write_kept(to_frame([line, *others]), toy_suite.with_name("toy.csv.gz"))
@@ -98,13 +98,13 @@ def test_independent_draws_have_no_effective_sample_size(tmp_path, monkeypatch, 
 
 
 @pytest.fixture
-def here(toy_suite, tmp_path, monkeypatch):
+def suite_folder(toy_suite, tmp_path, monkeypatch):
     """The folder of the toy suite, which is also the working folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_row_is_run_and_shown(here, capsys, monkeypatch):
+def test_row_is_run_and_shown(suite_folder, capsys, monkeypatch):
     monkeypatch.setattr(command, "run_remaining", run_here)
     monkeypatch.setattr("runner.execution.replicate.Replicate.write", lambda *_: None)
     monkeypatch.setattr(figures, "draw_boards", lambda *_: [])
@@ -114,7 +114,7 @@ def test_row_is_run_and_shown(here, capsys, monkeypatch):
     assert "1\tmine\t1.0" in printed
     assert "page     runner arena show toy --budget small" in printed
     suite = load_suite("toy")
-    (snapshot,) = rows.find_snapshots(suite, "small", here / "outputs")
+    (snapshot,) = rows.find_snapshots(suite, "small", suite_folder / "outputs")
     assert snapshot.runs[0].experiment == "arena.toy"
     lines = read_snapshots(suite, "small", [snapshot])
     states = final_lines(lines).groupby("problem")["state"].agg(list)
@@ -125,15 +125,15 @@ def test_row_is_run_and_shown(here, capsys, monkeypatch):
     with pytest.raises(ConfigError, match="row mine was frozen with inference=sgld; give another"):
         command.main(["arena", "run", "toy", "inference=psgld", "--as", "mine"])
     assert command.main(["arena", "show", "toy"]) == 0
-    assert (here / "outputs" / "arena" / "toy" / "small.html").is_file()
+    assert (suite_folder / "outputs" / "arena" / "toy" / "small.html").is_file()
 
 
-def test_problem_without_data_is_skipped(here, monkeypatch, capsys):
-    monkeypatch.setenv("RUNNER_DATA_DIR", str(here / "empty"))
+def test_problem_without_data_is_skipped(suite_folder, monkeypatch, capsys):
+    monkeypatch.setenv("RUNNER_DATA_DIR", str(suite_folder / "empty"))
     away = ["dataset=posteriordb", "dataset.posterior=sblri-blr", "dataset.offline=error"]
     suite = Suite(**TOY | {"problems": TOY["problems"] | {"away": [*away, "offline=true"]}})
     row = rows.make_row(["inference=sgld"], None)
-    snapshot = rows.freeze(suite, "small", row, here / "outputs", [])
+    snapshot = rows.freeze(suite, "small", row, suite_folder / "outputs", [])
     (left_out,) = [run for run in snapshot.runs if run.lacks_data]
     assert left_out.cell == {"problem": "away"}
     assert find_state(left_out, {}, {}) == "not run"
@@ -145,11 +145,11 @@ def test_problem_without_data_is_skipped(here, monkeypatch, capsys):
     ("words", "message"),
     [
         (["inference=sgld", "inference.step_siz=3"], "step_siz"),
-        # a refusal tries what would fit
+        # a refusal searches for compatible components
         pytest.param(["inference=gibbs"], "no run can be composed", marks=pytest.mark.slow),
     ],
 )
-def test_invalid_row_is_refused(here, words, message):
+def test_invalid_row_is_refused(suite_folder, words, message):
     with pytest.raises(ConfigError, match=message):
         command.main(["arena", "run", "toy", *words])
 

@@ -47,7 +47,7 @@ def test_extended_suite_has_all_problems_and_scores(toy_suite):
     assert [run.cell["problem"] for run in runs] == list(suite.problems)
     more_lines = to_frame([make_line("SGLD", "wide", 0.2)])
     write_kept(more_lines, toy_suite.with_name("more.csv.gz"))
-    # lines of a row without the score that decides are not inherited
+    # lines of a row without the deciding score are not inherited
     kept = read_kept_lines(suite)[["row", "problem"]]
     assert kept.to_numpy().tolist() == [["SGLD", "wide"], ["SGLD", "normal"]]
     toy_suite.with_name("most.yaml").write_text(yaml.safe_dump(more | {"extends": "more"}))
@@ -82,7 +82,7 @@ def test_budgets_are_parsed_by_name():
 
 
 def test_steps_satisfy_every_limit():
-    costs = {"gradients": (420.0, 820.0), "densities": (220.0, 320.0)}  # 20 and 5 a step
+    costs = {"gradients": (420.0, 820.0), "densities": (220.0, 320.0)}  # 20 and 5 per step
     for limits, steps in (
         ({"gradients": 2000, "densities": 9000}, 40 + 59),
         ({"gradients": 2000, "densities": 400}, 40 + 16),
@@ -115,7 +115,7 @@ def find_words(*row):
 
 def test_length_of_a_row_follows_its_budget():
     _, words = find_words("inference=sgld", "inference.thinning=2")
-    # 20 chains: 20 gradients at the start, and 20 a step
+    # 20 chains: 20 gradients at the start, and 20 per step
     assert words[:2] == ["steps=19", "eval_every=geometric"]
     assert "inference.burn_in=4" in words
     assert not any("thinning" in word for word in words)  # the user's own

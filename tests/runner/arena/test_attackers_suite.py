@@ -1,4 +1,4 @@
-"""Suites in which attackers are rows: norms of problems, the attackers' side, and costs."""
+"""Suites whose rows are attackers: norms of problems, better sides of scores, and costs."""
 
 import pytest
 from support.runs.arena_suites import make_line, use_suite
@@ -68,18 +68,18 @@ def test_attacker_has_the_norm_of_the_problem_or_is_excluded(folder, words, norm
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "keys"),
     [
         ([], []),
         (["inference.lr=0.01"], ["inference"]),
         (["attacker.eps=[0.0,0.3]"], ["attacker.eps"]),
     ],
 )
-def test_pack_with_another_victim_deviates(folder, monkeypatch, words, said):
+def test_pack_with_another_victim_deviates(folder, monkeypatch, words, keys):
     monkeypatch.setattr(rows, "refuse_frozen", lambda suite, row: None)
     snapshot = freeze(folder, "attacker=fgsm", *words)
-    ending = f": {', '.join(said)}: not what suite attacked has here"
-    expected = [f"{run.name}{ending}" for run in snapshot.runs] if said else []
+    ending = f": {', '.join(keys)}: not what suite attacked has here"
+    expected = [f"{run.name}{ending}" for run in snapshot.runs] if keys else []
     assert list(packed.list_deviations(snapshot)) == expected
 
 
@@ -97,7 +97,8 @@ def test_strongest_attacker_leads():
 
 
 def test_costs_that_do_not_count_are_excluded(folder):
-    """Of the page and the places, not of the kept scores, which say how long a row takes."""
+    """Excluded from the page and the ranks, but not from the kept scores, which give the duration
+    of a row."""
     suite = load_suite("attacked")
     values = {"robust_accuracy": 0.5, "cost/attack_gradients": 7.0, "cost/cpu_seconds": 3.0}
     kept = to_frame([make_line("FGSM", "flat", None, budget="", **values)])
@@ -120,7 +121,7 @@ def test_every_problem_of_the_kept_suite_has_a_norm():
 
 
 @pytest.mark.parametrize(
-    ("name", "label", "change", "said"),
+    ("name", "label", "change", "message"),
     [
         ("attackers", "PGD", [], None),
         ("robustness", "SGLD", [], None),
@@ -129,7 +130,7 @@ def test_every_problem_of_the_kept_suite_has_a_norm():
         ("games", "FPQ", ["attacker.members=[fixed_policy]"], "attacker"),
     ],
 )
-def test_rows_of_kept_suites_keep_their_rules(tmp_path, monkeypatch, name, label, change, said):
+def test_rows_of_kept_suites_keep_their_rules(tmp_path, monkeypatch, name, label, change, message):
     """A row with another opponent or a weaker attack deviates from the kept row."""
     monkeypatch.setattr(rows, "refuse_frozen", lambda suite, row: None)
     suite = load_suite(name)
@@ -141,4 +142,4 @@ def test_rows_of_kept_suites_keep_their_rules(tmp_path, monkeypatch, name, label
     changed = row.model_copy(update={"overrides": [*row.overrides, *change]})
     snapshot = rows.freeze(few, "", changed, tmp_path, [])
     deviations = list(packed.list_deviations(snapshot))
-    assert [said in t for t in deviations] == [True] if said else deviations == []
+    assert [message in t for t in deviations] == [True] if message else deviations == []

@@ -1,4 +1,4 @@
-"""Draws that another program has made: read, refused, and scored as a row of a suite."""
+"""Draws of another program: read, refused, and scored as a row of a suite."""
 
 import math
 
@@ -21,7 +21,7 @@ FUNNEL = ("funnel", {"dim": 3})
 
 
 def sample(dataset, keys, method="nuts", steps=60, **options):
-    """Problem, streams, model and posterior of a short run of ours."""
+    """Problem, streams, model and posterior of a short run."""
     problem, rng = load(dataset, **keys)
     model = component("model", "target_density").build(problem, rng)
     inference = component("inference", method, **options)
@@ -119,7 +119,7 @@ def test_names_of_a_vector_are_joined_in_their_order():
     assert join_names(names) == "mu, beta[1] … beta[11], x1, x2, tau"
 
 
-@pytest.mark.slow  # runs in processes of their own
+@pytest.mark.slow  # runs in separate processes
 def test_scored_draws_are_a_row_with_stated_costs(toy_suite, tmp_path, capsys):
     problem, *_ = load("gaussian")
     draws = np.random.default_rng(0).normal(size=(4, 500, len(problem.names)))

@@ -1,4 +1,4 @@
-"""Predictions of a gold row as data, and what others are measured by."""
+"""Predictions of a gold row as data, and distances to them."""
 
 import gzip
 
@@ -56,7 +56,7 @@ def measure(stored_rows, folder, problem="yacht"):
 
 
 def test_distance_equals_that_of_gaussians(gold_predictions, tmp_path):
-    """√ mean (Δm² + Δs²) / s*², and each part of it, by hand."""
+    """√ mean (Δm² + Δs²) / s*², and each of its parts, by hand."""
     folder = write_predictions(tmp_path / "mine", [1.5, 2.0, 7.0], [0.5, 2.0, 1.0])
     measured = measure(gold_predictions, folder)
     assert measured["distance_mean"] == pytest.approx(np.sqrt((1.0 + 0.0 + 4.0) / 3))

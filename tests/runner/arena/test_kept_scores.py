@@ -1,4 +1,4 @@
-"""Kept scores of the suites: rows that lack them, and the commits that they name."""
+"""Kept scores of the suites: rows without scores, and commits of the scores."""
 
 import subprocess
 
@@ -10,7 +10,7 @@ from runner.arena.suite import GROUP, load_suite
 from runner.disk import conf_folders
 
 SUITES = conf_folders.names(GROUP)
-# Rows without kept scores at the medium (or only) budget.  Strike off a row once it has them; add none.
+# Rows without kept scores at the medium (or only) budget.  Remove a row once it has scores; add none.
 NEW = (
     "BBVI Rao-Blackwell; BBVI mixture; BBVI flow; HVI; SIVI; UIVI; VCD; VIS-P SGLD; VIS-MC SGLD; VIS-P HMC; "
     "NumPyro NUTS (peer); BlackJAX NUTS (peer); BlackJAX MCLMC (peer); nutpie (peer); Pathfinder (peer); emcee (peer)"
@@ -23,7 +23,7 @@ MISSING = {
     "posteriors_small": NEW,
     "uci": "AADM (α = 0.25), no discriminator; AADM (α = 0.75), no discriminator",
 }
-# Commits of kept scores that are not in the history: run these again; add none.
+# Commits of kept scores that are not in the history.  Run these again; add none.
 LOST = {"bc99a4788a", "86aa7b469f"}
 
 

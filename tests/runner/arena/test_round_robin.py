@@ -27,7 +27,7 @@ ROUND = {
         {"name": "loss", "title": "Loss", "columns": "problem", "metric": "exploitability"},
     ],
 }
-# row -> reward by replicate, exploitability of all
+# row -> reward by replicate, exploitability of all replicates
 PLAYED = {"mine": ([1.0, 10.0, 3.0, 30.0], 0.5), "best": ([4, 4, 4, 4], 0.2), "weak": ([0] * 4, 1)}
 
 
@@ -47,7 +47,7 @@ def lines() -> pd.DataFrame:
 def test_pairs_are_means_over_the_replicates_of_an_opponent(lines):
     rows = ["mine", "best", "failed"]
     scores = pair_scores(round_robin(), lines, "reward", rows)
-    assert scores.keys() == {"dilemma"}  # nothing of the other game
+    assert scores.keys() == {"dilemma"}  # no values of the other game
     expected = [[2.0, 20.0], [4.0, 4.0], [np.nan, np.nan]]
     np.testing.assert_array_equal(scores["dilemma"], expected)
 
@@ -59,7 +59,7 @@ def test_round_robin_has_its_figures(lines):
     assert [t.get_text() for t in axes.texts] == ["2", "20", "4", "4", "0", "0"]
     frontier = draw_frontier(round_robin(), lines, list(PLAYED)).figure
     front, *points = frontier.axes[0].lines
-    # best earns less than mine and loses less; weak is worse than either
+    # best earns less than mine but loses less; weak is worse than both
     assert list(zip(*front.get_data(), strict=True)) == [(0.2, 4.0), (0.5, 11.0)]
     faces = {line.get_xdata()[0]: line.get_markerfacecolor() for line in points}
     assert faces[1.0] == "white"

@@ -40,7 +40,7 @@ class CountedRows:
             inside = torch._C._functorch.get_unwrapped(inside)
         n = inside.numel() // width
         self.rows += n
-        if inside is not value:  # mapped over, where no hook is called
+        if inside is not value:  # mapped over, which calls no hook
             self.slopes += n
         elif value.requires_grad:
             # a graph of the gradient is built for a second backward pass, which costs as much
@@ -63,7 +63,7 @@ def train(job, rng, problem, model):
 
 
 def prepare_row(folder, words, **short):
-    """The job of a row with short settings, and its problem; ``short``: those it may have."""
+    """The job of a row with short settings, and its problem; ``short``: permitted settings."""
     name = compose(words).cfg.inference.name
     if package := getattr(registry.get("inference", name), "package", None):
         pytest.importorskip(package, reason=f"{package} is not installed")
@@ -131,7 +131,7 @@ def test_rows_through_a_network_equal_an_independent_counter(row, tmp_path):
 
 
 def count_rows(model, counter):
-    """The model as one of a user's own that counts the rows of its log densities and derivatives."""
+    """The model as a user's model that counts the rows of its log densities and derivatives."""
 
     class Counted(type(model)):
         def log_likelihood(self, theta, batch):
@@ -156,7 +156,7 @@ def count_rows(model, counter):
 
     methods = {name for name in vars(Counted) if not name.startswith("__")}
     offered = set(dir(type(model)))
-    if hasattr(model, "visible"):  # what reaches its decoder is counted
+    if hasattr(model, "visible"):  # counts inputs of its decoder
         network = model.visible.network
         decode = network.forward
         network.forward = lambda h: counter.watch(decode(h), len(network.layers[-1].bias))
@@ -190,11 +190,11 @@ def test_passes_of_an_estimator_equal_an_independent_counter(row, tmp_path, monk
     monkeypatch.setattr(spread, "counting", record)
     counter = CountedRows()
     model = metered(count_rows(job.model.build(problem, rng), counter))
-    products = []  # of Hessians, a backward pass each
+    products = []  # one backward pass for each Hessian
     multiply = Derivatives.columns
 
     def columns(self, L):
-        products.append(L.shape[-1] - 1)  # one is the pass through the graph of the slope
+        products.append(L.shape[-1] - 1)  # one pass through the graph of the gradient
         return multiply(self, L)
 
     monkeypatch.setattr(Derivatives, "columns", columns)

@@ -58,7 +58,7 @@ def place(lines):
         ([0.05, math.nan, 0.01], 3.0),
         ([0.05, 0.01, 0.2], math.inf),
         ([0.05, 0.01, math.nan], math.inf),
-        ([0.1, 0.1, 0.1], math.inf),  # at the tolerance is not below it
+        ([0.1, 0.1, 0.1], math.inf),  # equal to the tolerance is not below it
     ],
 )
 def test_replicate_solves_once_its_error_stays_below(errors, cost):
@@ -130,7 +130,7 @@ def test_flawed_copy_never_ranks_above_the_honest_row(flaw):
     assert places["honest"].place == 1
     assert places["planted"].place >= 1
     is_level = flaw in ("doubted everywhere", "one replicate is missing")
-    assert (places["planted"].place == 1) == is_level  # a mark moves no row
+    assert (places["planted"].place == 1) == is_level  # marks change no order
     assert places["slow"].ratio == pytest.approx(3.0)
 
 
@@ -158,7 +158,7 @@ def test_kept_board_equals_a_plain_recomputation():
     for (row, problem, _), run in file.groupby(["row", "problem", "replicate"]):
         is_below = (run[suite.solve.metric] < tolerance) & run["state"].isin(SCORED)
         above = np.flatnonzero(~is_below)
-        first = above[-1] + 1 if len(above) else 0  # of the lines that stay below
+        first = above[-1] + 1 if len(above) else 0  # lines that stay below
         spent = run[["cost/gradients", "cost/densities"]].fillna(0.0).to_numpy()
         spent = spent[:, 0] + np.maximum(spent[:, 1] - spent[:, 0], 0) / 3
         each = costs.setdefault(row, {}).setdefault(problem, [math.inf] * suite.replicates)

@@ -1,4 +1,4 @@
-"""Standings of a suite's rows: ranks, ties, failures, differences, and the page that shows them."""
+"""Standings of a suite's rows: ranks, ties, failures, differences, and their page."""
 
 import html
 import math
@@ -30,7 +30,8 @@ def test_places_follow_mean_ranks():
 
 @pytest.mark.parametrize("direction", ["lower", "higher"])
 def test_equal_mean_ranks_are_ordered_by_the_median(direction):
-    """Three rows on three problems, each first, second and last once; names run against it."""
+    """Three rows on three problems, each first, second and last once; names are in reverse
+    order."""
     sign = 1 if direction == "lower" else -1
     scores = {"a": (1, 5, 9), "b": (2, 6, 4), "c": (3, 1, 8), "d": (0, 0, 0)}
     signed = {row: [sign * score for score in each] for row, each in scores.items()}
@@ -46,7 +47,7 @@ def test_equal_mean_ranks_are_ordered_by_the_median(direction):
 
 @pytest.mark.parametrize("state", ["failed", "over budget", "done", "no line"])
 def test_problem_without_a_score_counts_as_last(state):
-    """A copy of the leader that lacks scores is not ahead of a row that is behind it everywhere
+    """A copy of the leader without some scores does not precede a row that is behind it everywhere
     else."""
     copy = [make_line("copy", p, None, state) for p in PROBLEMS[:4] if state != "no line"]
     copy += [make_line("copy", p, 1.0) for p in PROBLEMS[4:]]
@@ -58,7 +59,7 @@ def test_problem_without_a_score_counts_as_last(state):
 
 
 def test_problem_without_any_score_ranks_nobody():
-    """A table may lack its score on a problem: a failure there does not rank last."""
+    """A table may lack its score on a problem, where a failure does not rank last."""
     lines = make_lines(problems="x", a=[1.0], b=[2.0])
     lines += [make_line("a", "y", None, "failed"), make_line("b", "y", None)]
     a, b = rank(lines)
@@ -74,12 +75,11 @@ def test_ranks_are_over_the_problems_that_apply_to_all():
     standings = {s.row: s for s in rank(lines)}
     assert [*standings] == ["a", "c", "b", "d"]
     assert [*standings["a"].ranks] == PROBLEMS[2:]
-    assert standings["d"].ranks == {}  # not applicable to more than a third: no place
+    assert standings["d"].ranks == {}  # no place if more than a third of the problems do not apply
 
 
 def test_tied_rows_share_their_place():
-    """A copy is not ahead of its original by its name, nor by a mark, nor by a problem that does
-    not apply to it."""
+    """Neither a name, nor a mark, nor an inapplicable problem places a copy ahead of its original."""
     lines = make_lines(b=[1.0, 1.0, 1.0, 1.2, 1.2, 1.9], c=[2.0] * 6)
     copy = [line | {"row": "a copy", "state": "doubted"} for line in lines[:5]]
     copy += [make_line("a copy", PROBLEMS[5], None, "not applicable")]
@@ -127,7 +127,7 @@ def test_interval_of_a_median_is_exact():
     assert math.isnan(median_interval([1.0, 2.0])[0])
 
 
-# ---- the page
+# the page
 @pytest.mark.slow  # figures
 def test_page_has_its_figures():
     lines = make_lines(a=[1, 1, 1, 1, 1, 9], b=[2] * 6, c=[3] * 6)

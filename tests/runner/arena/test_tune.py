@@ -68,7 +68,7 @@ def test_best_setting_is_chosen_and_its_row_states_the_cost(tmp_path, capsys, mo
     out = tmp_path / "out"
     where = ["--output-dir", str(out), "--config-dir", str(tmp_path / "conf")]
     words = ["inference=random_walk_mh", "inference.chains=4", "inference.warmup=1"]
-    values = "inference.step_size=0.5,1e-6"  # the second one hardly moves
+    values = "inference.step_size=0.5,1e-6"  # the second setting hardly moves
     with use_suite(tmp_path, TOY | KEYS):
         code = command.main(["arena", "tune", "toy", *words, values, "--jobs", "2", *where])
     output = capsys.readouterr().out
@@ -79,7 +79,7 @@ def test_best_setting_is_chosen_and_its_row_states_the_cost(tmp_path, capsys, mo
     choice = json.loads(written.read_text())
     assert (
         2 * 380 <= choice["tuned"]["densities"] <= 2 * 440
-    )  # two settings, one problem, one budget each
+    )  # two settings on one problem, with one budget each
     suite = toy(**KEYS)
     row = make_row(choice["overrides"], None)
     assert tune.read_tuned(suite, "small", row, out).tuned == choice["tuned"]

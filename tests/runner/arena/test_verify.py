@@ -1,4 +1,4 @@
-"""``runner arena verify``: a pack with edited scores does not pass."""
+"""``runner arena verify`` rejects a pack with edited scores."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def pack(tmp_path):
 
 
 def change(pack: Path, **texts: tuple[str, str]) -> None:
-    """Replaces text in files of a pack, and makes its checksums right again."""
+    """Replace text in files of a pack, and update its checksums."""
     with zipfile.ZipFile(pack) as packed:
         files = {name: packed.read(name) for name in packed.namelist() if name != MANIFEST}
         manifest = json.loads(packed.read(MANIFEST))
@@ -66,7 +66,7 @@ def change(pack: Path, **texts: tuple[str, str]) -> None:
 
 
 def run_verify(pack: Path, monkeypatch, **given) -> int:
-    """Exit code where each cell comes out as 1/6 + replicate."""
+    """Exit code if the result of each cell is 1/6 + replicate."""
     monkeypatch.setattr(
         verify,
         "compute_again",
@@ -91,7 +91,7 @@ IN_TABLE = {TABLE: ("A,error,made-data,0,0,0.16666666666666666", "A,error,made-d
 
 
 @pytest.mark.parametrize(
-    ("files", "said"),
+    ("files", "message"),
     [
         (IN_TABLE, "1 lines that its records do not give"),
         (IN_RECORD | IN_TABLE, "A, replicate 0: record: rmse 0.1 stated, 0.166667 here"),
@@ -102,11 +102,11 @@ IN_TABLE = {TABLE: ("A,error,made-data,0,0,0.16666666666666666", "A,error,made-d
     ],
     ids=["table", "record", "everywhere"],
 )
-def test_single_changed_score_is_detected(pack, monkeypatch, capsys, files, said):
+def test_single_changed_score_is_detected(pack, monkeypatch, capsys, files, message):
     change(pack, **files)
     assert run_verify(pack, monkeypatch) == 1
     shown = capsys.readouterr()
-    assert said in shown.out + shown.err
+    assert message in shown.out + shown.err
 
 
 SUITE = {
@@ -147,7 +147,7 @@ def test_row_cannot_set_frozen_keys(suite, word, group):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "keys"),
     [
         ({}, []),
         ({"replicates": 1}, ["replicates"]),
@@ -158,14 +158,14 @@ def test_row_cannot_set_frozen_keys(suite, word, group):
         ({"validation": 0.5}, ["validation"]),
     ],
 )
-def test_pack_with_other_rules_deviates(suite, tmp_path, change, said):
+def test_pack_with_other_rules_deviates(suite, tmp_path, change, keys):
     study = suite.to_study(list(suite.rows))
     budget = {"densities": 4000, "gradients": None}
     config = {"dataset": defaults("dataset", "gaussian"), "replicates": 2, "budget": budget}
     config |= {"seed": 0, "smoke": False, "validation": None}
     run = FrozenRun("MALA", "MALA", {"problem": "gauss"}, [], "e", "s", "d", config | change)
     snapshot = Snapshot("arena.tiny.small.MALA", study, "", "", [], [run], tmp_path)
-    expected = [f"MALA: {key}: not what suite tiny has here" for key in said]
+    expected = [f"MALA: {key}: not what suite tiny has here" for key in keys]
     assert list(packed.list_deviations(snapshot)) == expected
 
 
@@ -207,7 +207,7 @@ def test_trusted_plugin_runs(tmp_path, monkeypatch, capsys):
     words = ("--config-dir", "conf", "--plugin", "walk", "tracking=false")
     assert runner("study", "mine", *words).returncode == 0
     assert runner("archive", "mine", "--config-dir", "conf", "--to", "p.zip").returncode == 0
-    Path("walk.py").unlink()  # the pack's own is used
+    Path("walk.py").unlink()  # uses the plug-in of the pack
     given = ["p.zip", "--cells", "1"]
     with pytest.raises(ConfigError, match=r"code of the pack \(walk.py in plugins/\)"):
         command.main(["arena", "verify", *given])

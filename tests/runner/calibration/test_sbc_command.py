@@ -46,7 +46,7 @@ def test_exact_posterior_passes_and_the_command_resumes(tmp_path, monkeypatch, c
     assert "7 data sets are saved" in capsys.readouterr().out
     (folder,) = (tmp_path / "sbc").iterdir()
     kept = (folder / RANKS).read_text()
-    (folder / RANKS).write_text(kept + '{"data_set": 7, "ra')  # cut short by a crash
+    (folder / RANKS).write_text(kept + '{"data_set": 7, "ra')  # truncated by a crash
     monkeypatch.setattr(fits.Fitter, "fit", lambda self, r: (fitted.append(r), fit(self, r))[1])
     assert calibrate(tmp_path, "--check") == 0
     out = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Comments and declarations of components, true to their YAML and classes."""
+"""Comments and declarations of components agree with their YAML and classes."""
 
 from __future__ import annotations
 

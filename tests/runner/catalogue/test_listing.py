@@ -1,4 +1,4 @@
-"""``runner list``: complete, quick, and true to the YAML and the classes."""
+"""``runner list``: complete, fast, and consistent with the YAML and the classes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_families_fit_on_a_screen_and_name_the_next_command(width, height):
     console = Console(width=width, file=io.StringIO())
     console.print(listing.draw_overview(by_family))
     text = console.file.getvalue()
-    assert len(text.splitlines()) < height  # a line is the prompt's
+    assert len(text.splitlines()) < height  # one line is for the prompt
     assert all(f" {len(options(group))}  " in text for group in GROUPS)
     assert "runner list inference/sgmcmc" in text
     assert " sgmcmc 11, " in text

@@ -108,7 +108,7 @@ def test_every_file_is_shown(name, capsys):
 
 
 def test_runs_refuse_every_pair_that_list_excludes():
-    """Random compositions of components as configured: half of them of one kind of problem."""
+    """Random compositions of components as configured, half of them with one kind of problem."""
     rng = random.Random(20261130)
     named = {role: {n: declaration(role, n) for n in registry.names(role)} for role in CHOSEN}
     n_fitting = 0

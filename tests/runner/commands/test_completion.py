@@ -95,7 +95,7 @@ def test_candidate_is_among_others(line, reply):
 def test_keys_belong_to_the_chosen_component():
     _name, *keys = yaml.safe_load((CONF / "inference" / "level_k.yaml").read_text())
     assert words(f"{GAME} inference.") == [f"inference.{key}=" for key in keys]
-    # nothing chosen: the keys of all
+    # no component chosen: keys of all
     assert words("runner inference.") != words(f"{GAME} inference.")
     assert {"inference.gamma=", "inference.step_size="} <= set(words("runner inference."))
 
@@ -161,7 +161,7 @@ def test_options_come_from_the_parsers_with_their_help(capsys):
         printed = capsys.readouterr().out.partition("options:")[2]
         printed_options = set(re.findall(r"(?<![\w-])--[a-z-]+", printed))
         completions = dict(candidates(f"runner {command} --"))
-        # the arena has commands of its own
+        # the arena has its own commands
         assert (
             printed_options == set(completions)
             if command != "arena"

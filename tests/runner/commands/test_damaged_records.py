@@ -85,7 +85,7 @@ def answer(monkeypatch, capfd):
         runs |= {"export": [record.name], "resume": [record.name]}
         argv = [words[0], *runs.get(words[0], []), *words[1:]]
         monkeypatch.setattr(sys, "argv", ["runner", *argv])
-        warnings.simplefilter("always")  # each command is a process of its own
+        warnings.simplefilter("always")  # each command is a separate process
         with pytest.raises(SystemExit) as end:
             cli.main()
         out, error = capfd.readouterr()
@@ -103,7 +103,7 @@ def answer(monkeypatch, capfd):
 )
 def test_each_command_names_a_damaged_file(file, damage, record, answer):
     content = DAMAGES[damage]((record / file).read_bytes())
-    for words in READERS:  # one of them may make the file again
+    for words in READERS:  # a command may restore the file
         (record / file).write_bytes(content)
         assert file in answer(words, record), words
 

@@ -28,7 +28,7 @@ MORE_PATHS = [
     *("gone", "gone/x.csv", "gone/x.zip", "file.txt", "file.txt/", "file.txt/x", "file.txt/x.zip"),
     *("folder", "folder.csv", "folder.zip", "loop", "loop/x.csv", "caf\udce9", "caf\udce9.csv"),
 ]
-VALUES = {  # of the other arguments that a command requires
+VALUES = {  # values of the other arguments that a command requires
     "study": "small.yaml",
     "run": "0123456789ab",
     "module": "walk",
@@ -144,7 +144,7 @@ def faults(answer, lines):
             yield text_of(argv), code, error
 
 
-SLOW = ("arena run", "arena show", "arena publish", "price")  # they compute before they write
+SLOW = ("arena run", "arena show", "arena publish", "price")  # these compute before they write
 COMMANDS = [
     pytest.param(words, parser, id=name, marks=[pytest.mark.slow] if name in SLOW else [])
     for words, parser in parsers()
@@ -167,7 +167,7 @@ def test_unusual_paths_cause_no_traceback(words, parser, answer):
     "key",
     [
         *("output_dir", "hydra.sweep.dir", "+experiment"),
-        pytest.param("data_dir", marks=pytest.mark.slow),  # of runs that go well
+        pytest.param("data_dir", marks=pytest.mark.slow),  # runs that succeed
     ],
 )
 def test_invalid_paths_of_a_run_cause_no_traceback(key, answer):

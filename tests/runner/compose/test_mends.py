@@ -60,7 +60,9 @@ def test_setting_is_suggested_only_if_the_rest_accepts_it(make_job):
     ridge = ["+experiment=posterior_concentration", "model=linear_regression"]
     assert "set model.noise=1.0" in refusal(make_job, ridge)
     make_job(*ridge, "model.noise=1.0")
-    attacked = refusal(make_job, [*ridge, "attacker=fgsm"])  # real labels, which nothing attacks
+    attacked = refusal(
+        make_job, [*ridge, "attacker=fgsm"]
+    )  # real labels, which no attacker supports
     assert "set model.noise" not in attacked
 
 

@@ -20,7 +20,9 @@ from runner.record.facts import read
 from runner.record.machine import disk_failure
 
 MOG = "+experiment=mog"
-TABLES = Path(__file__).parent / "mistakes"  # own_files.txt: in a folder with own_folder's files
+TABLES = (
+    Path(__file__).parent / "mistakes"
+)  # own_files.txt: in a folder with the files of own_folder
 HIDDEN = "conf/inference/mala.yaml: ignored, the runner has a file of that name; rename yours"
 
 
@@ -52,7 +54,7 @@ def own_files(tmp_path, monkeypatch):
     save_file(weights, tmp_path / "w.safetensors")
     monkeypatch.syspath_prepend(str(tmp_path))
     yield
-    for name in files:  # another test has other modules of these names
+    for name in files:  # another test has different modules with these names
         sys.modules.pop(Path(name).stem, None)
     registry._registered.pop(("inference", "twice"), None)
 
@@ -97,7 +99,7 @@ def test_target_without_a_gradient_is_refused(make_job, monkeypatch):
     job = make_job(MOG, "smoke=true")
     load = type(job.dataset).load
 
-    def stepwise(self, rng, setting):  # its density falls in steps
+    def stepwise(self, rng, setting):  # its density is a step function
         problem: Density = load(self, rng, setting)
         problem.log_density = lambda theta: -theta.detach().abs().round().sum(1)
         return problem
@@ -107,10 +109,10 @@ def test_target_without_a_gradient_is_refused(make_job, monkeypatch):
         run(job)
 
 
-@pytest.mark.parametrize(("steps", "said"), [(539, "each chain would keep 3 draws"), (540, "")])
-def test_too_few_draws_are_reported_before_the_run(make_job, steps, said):
+@pytest.mark.parametrize(("steps", "message"), [(539, "each chain would keep 3 draws"), (540, "")])
+def test_too_few_draws_are_reported_before_the_run(make_job, steps, message):
     notes = make_job(MOG, f"steps={steps}").notes
-    assert [said in note for note in notes] == ([True] if said else [])
+    assert [message in note for note in notes] == ([True] if message else [])
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ dataset=digits model=cnn inference=mean_field_vi inference.estimator=weights ste
 dataset=local_level model=linear_gaussian_ssm inference=kalman attacker=spoofing
 dataset=wiener_velocity model=contaminated_ssm inference=bootstrap_filter
 dataset=wiener_velocity model=contaminated_ssm inference=bootstrap_filter attacker=gaussian_contamination
-"""  # their neighbours that do not fit are in mistakes/methods.txt
+"""  # incompatible variants are in mistakes/methods.txt
 
 
 @pytest.mark.parametrize("words", FITTING.strip().splitlines())

@@ -116,7 +116,7 @@ def test_keys_of_nested_and_listed_parts():
     assert (fgsm.criterion, pgd.steps) == ("margin", 7)
     assert (transfer.attack.name, transfer.attack.criterion) == ("fgsm", "margin")
     full = made.config["attacker"]
-    # shared as ever
+    # inherited as usual
     assert full["members"][2]["attack"]["eps"] == full["members"][0]["eps"] == full["eps"]
 
 

@@ -12,7 +12,7 @@ from support.runs.random_compositions import (
 )
 
 SEED = 20261125
-WORKS = 0.95  # share of the offers that are refused no more
+WORKS = 0.95  # share of suggestions that are accepted
 
 
 def check(n, seed, folder):

@@ -40,7 +40,7 @@ STUDY = {
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
+def plugin_folder(tmp_path, monkeypatch):
     """Folder with a plug-in, its YAML and a study that uses both."""
     (tmp_path / "walk.py").write_text(WALK)
     for name, content in {
@@ -58,7 +58,7 @@ def own(tmp_path, monkeypatch):
     _registered.pop(("inference", "walk"), None)
 
 
-def test_study_imports_modules_named_by_its_user(own, command_line):
+def test_study_imports_modules_named_by_its_user(plugin_folder, command_line):
     code, _, error = command_line("study", "mine", "--config-dir", "conf")
     assert code == 2
     assert (
@@ -66,7 +66,7 @@ def test_study_imports_modules_named_by_its_user(own, command_line):
         in error
     )
     assert "walk" not in sys.modules
-    assert not (own / "outputs").exists()
+    assert not (plugin_folder / "outputs").exists()
     code, out, error = command_line(
         "study", "mine", "--config-dir", "conf", "--plugin", "walk", "--status"
     )
@@ -75,7 +75,7 @@ def test_study_imports_modules_named_by_its_user(own, command_line):
 
 
 @pytest.mark.slow
-def test_study_with_plugins_runs_and_is_reported(own, command_line):
+def test_study_with_plugins_runs_and_is_reported(plugin_folder, command_line):
     named = ["study", "mine", "--config-dir", "conf", "--plugin", "walk"]
     code, out, error = command_line(*named)
     assert code == 0, out + error
@@ -85,8 +85,8 @@ def test_study_with_plugins_runs_and_is_reported(own, command_line):
     assert command_line("report", "mine", "--config-dir", "conf", "--plugin", "walk")[0] == 0
 
 
-def test_record_lists_its_imports(own, command_line):
-    folder = own / "outputs" / "mog" / "abc"
+def test_record_lists_its_imports(plugin_folder, command_line):
+    folder = plugin_folder / "outputs" / "mog" / "abc"
     folder.mkdir(parents=True)
     (folder / "run.json").write_text('{"state": "interrupted"}')
     (folder / "config.yaml").write_text("experiment: mog\nplugins: [walk]\n")
@@ -143,14 +143,16 @@ def test_unknown_launchers_are_refused(target):
         trust.refuse_foreign(OmegaConf.create({"hydra": {"launcher": {"_target_": target}}}), set())
 
 
-def test_report_escapes_hostile_words(own, command_line):
+def test_report_escapes_hostile_words(plugin_folder, command_line):
     row = STUDY["rows"][0] | {"label": "=cmd|calc", "overrides": []}
     table = STUDY["tables"][0] | {"title": r"$\frac{1$ <script>", "columns": {"@a|b": "error_mean"}}
-    (own / "mine.yaml").write_text(yaml.safe_dump(STUDY | {"rows": [row], "tables": [table]}))
+    (plugin_folder / "mine.yaml").write_text(
+        yaml.safe_dump(STUDY | {"rows": [row], "tables": [table]})
+    )
     code, _, error = command_line("report", "mine.yaml")
     assert code == 0, error
-    folder = own / "outputs" / "mine" / "report"
-    # the page has a script of its own
+    folder = plugin_folder / "outputs" / "mine" / "report"
+    # the page has its own script
     assert "1$ <script>" not in (folder / "mine.html").read_text()
     text = (folder / "mine.md").read_text()
     assert r"| =cmd\|calc |" in text

@@ -50,7 +50,7 @@ def test_too_few_draws_are_announced_once_at_the_end(make_job, capsys):
         output.count("ess, ess_tail, rhat: 3 draws per chain are too few, 4 required; raise steps")
         == 1
     )
-    assert "2 draws per chain" not in output  # at the evaluation on the way
+    assert "2 draws per chain" not in output  # at the intermediate evaluation
 
 
 def test_missing_package_file_is_not_called_an_unwritable_folder(make_job, monkeypatch, tmp_path):
@@ -91,7 +91,7 @@ def test_refused_run_leaves_no_record(make_job, monkeypatch, outputs, tmp_path):
     with pytest.raises(ConfigError, match="does not fit"):
         run(again)
     assert read(again.folder)["error"] == "does not fit"
-    monkeypatch.setenv("RUNNER_STUDY", "mine")  # which lists the refusal
+    monkeypatch.setenv("RUNNER_STUDY", "mine")  # lists the refusal
     with pytest.raises(ConfigError):
         run(refused)
     assert read(refused.folder)["state"] == "failed"

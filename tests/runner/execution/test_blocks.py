@@ -26,7 +26,7 @@ class Chain:
         for _ in range(steps):
             self.theta = self.theta * 1.01 + 1
             self.kept.append(self.theta)
-            if len(self.kept) > 20:  # it may begin later
+            if len(self.kept) > 20:  # may start later
                 self.stats["lp"].append(self.theta.sum())
 
 
@@ -55,13 +55,13 @@ def small(monkeypatch):
     )  # bytes: 16 rows of 24, before there are statistics
 
 
-def same(found, chain):
-    assert torch.equal(found.theta, chain.theta)
-    assert len(found.kept) == len(chain.kept)
-    assert not len(chain.kept) or torch.equal(found.kept.rows, chain.kept.rows)
-    assert found.stats.keys() == chain.stats.keys()
+def same(restored, chain):
+    assert torch.equal(restored.theta, chain.theta)
+    assert len(restored.kept) == len(chain.kept)
+    assert not len(chain.kept) or torch.equal(restored.kept.rows, chain.kept.rows)
+    assert restored.stats.keys() == chain.stats.keys()
     assert all(
-        torch.equal(found.stats[name].rows, trace.rows) for name, trace in chain.stats.items()
+        torch.equal(restored.stats[name].rows, trace.rows) for name, trace in chain.stats.items()
     )
 
 
@@ -77,7 +77,7 @@ def test_restored_samples_equal_the_kept_ones_and_continue(tmp_path, small, step
     loaded, facts, complaints = load(tmp_path)
     assert not complaints
     same(loaded, chain)
-    # the same blocks, written on by either
+    # the same blocks, extended by either
     for state, blocks_of in ((chain, held), (loaded, facts["blocks"])):
         folder = tmp_path / ("one" if state is chain else "other")
         folder.mkdir()
@@ -107,7 +107,7 @@ def test_every_row_is_written_to_one_block(tmp_path, small, monkeypatch):
     rows = sum(trace.rows.nbytes for trace in (chain.kept, chain.stats["lp"]))
     assert largest < 1000  # independent of the number of kept draws
     assert len(written) <= rows / blocks.BLOCK_BYTES
-    assert rows < sum(written) < rows + 400 * len(written)  # and a header each
+    assert rows < sum(written) < rows + 400 * len(written)  # plus one header each
     assert (tmp_path / "r0000-s000000600.json").stat().st_size < 1000
 
 

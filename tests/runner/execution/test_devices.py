@@ -15,7 +15,7 @@ from runner.execution.storage.packing import unpack
 from runner.record.facts import read
 
 GAME = ("+experiment=friend_or_foe", "smoke=true", "checkpoint_every=10", "eval_every=20")
-META = torch.device("meta")  # a mock accelerator: tensors go there, and nothing comes back
+META = torch.device("meta")  # a mock accelerator, which accepts tensors but returns none
 
 
 def test_tensors_move_to_the_device_of_the_fresh_state():
@@ -61,7 +61,7 @@ def test_stream_of_another_device_restarts_from_seed_and_step():
     ]
     assert numbers[0] == numbers[1]
     assert len({tuple(values) for values in numbers}) == 3
-    # it lives on the CPU everywhere
+    # always on the CPU
     assert torch.equal(other.data.get_state(), on_cpu.data.get_state())
 
 

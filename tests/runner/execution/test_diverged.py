@@ -41,7 +41,7 @@ def test_too_large_step_size_is_reported(command, tmp_path):
     step = int(error.split("step ")[1].split(",")[0])
     kept, tensors, complaints = checkpoint.load_newest(folder / "checkpoints", facts["signature"])
     assert complaints == []
-    assert kept["step"] == (step - 1) // 5 * 5  # the last one before
+    assert kept["step"] == (step - 1) // 5 * 5  # the last checkpoint before divergence
     assert all(torch.isfinite(t).all() for t in tensors.values() if t.is_floating_point())
     assert command(*argv)[1] == error  # resumes from there, with the same message
     assert command("+experiment=mog", "smoke=true")[0] == 0  # a good step size is another run

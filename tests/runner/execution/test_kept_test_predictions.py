@@ -28,7 +28,7 @@ def test_predictions_are_saved_in_units_of_the_labels(make_job):
         z = (table["label"] - table["mean"]) / table["sd"]  # one network predicts a Gaussian
         density = -0.5 * z**2 - np.log(table["sd"]) - 0.5 * np.log(2 * np.pi)
         assert density.mean() == pytest.approx(result["log_likelihood"][replicate])
-    again, _ = run(make_job(*UCI, "replicates=3"))  # and they go where their replicates go
+    again, _ = run(make_job(*UCI, "replicates=3"))  # predictions are adopted with their replicates
     assert again.record.facts["taken_over"]["replicates"] == [0, 1]
     assert {p.name for p in (again.job.folder / "predictions").iterdir()} == {"0.csv", "1.csv"}
 

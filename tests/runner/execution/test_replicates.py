@@ -16,14 +16,16 @@ def _lines(folder):
 
 
 @pytest.mark.parametrize(
-    ("first", "then", "taken"), [(1, 3, "1 of 3"), (3, 2, "2 of 2"), (2, 1, "its replicate")]
+    ("first", "then", "message"), [(1, 3, "1 of 3"), (3, 2, "2 of 2"), (2, 1, "its replicate")]
 )
-def test_replicates_finished_elsewhere_are_adopted(make_job, tmp_path, capsys, first, then, taken):
+def test_replicates_finished_elsewhere_are_adopted(
+    make_job, tmp_path, capsys, first, then, message
+):
     alone, _ = run(make_job(*TOY, f"replicates={then}", f"output_dir={tmp_path / 'alone'}"))
     earlier, _ = run(make_job(*TOY, f"replicates={first}"))
     capsys.readouterr()
     executed, _ = run(make_job(*TOY, f"replicates={then}"))
-    assert taken in " ".join(capsys.readouterr().out.split())
+    assert message in " ".join(capsys.readouterr().out.split())
     facts = executed.record.facts
     assert facts["state"] == "done"
     assert facts["taken_over"]["run"] == earlier.job.signature

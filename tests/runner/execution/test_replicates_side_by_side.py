@@ -27,7 +27,7 @@ TOGETHER = [*AADM, "side_by_side=true", "checkpoint_every=2"]
 def test_joint_record_equals_a_sequential_one_even_if_stopped(
     make_job, prune, tmp_path, monkeypatch
 ):
-    # figures take longer than all else
+    # figures take longest
     monkeypatch.setattr(replicate, "write_artefacts", lambda *_: None)
     looped, single = run(make_job(*AADM))
     executed, result = run(make_job(*TOGETHER, f"output_dir={tmp_path / 'whole'}"))
@@ -53,7 +53,7 @@ def test_joint_record_equals_a_sequential_one_even_if_stopped(
     prune(job)
     _, again = run(job)
     assert repeatable(again) == repeatable(result)
-    loaded = load(job.folder)  # each replicate has a posterior of its own
+    loaded = load(job.folder)  # each replicate has its own posterior
     scored = loaded.problem.score(loaded.posterior, Streams(0))
     assert len(loaded.posterior) == len(scored["rmse"]) == 2
     assert read_records(job.folder) == read_records(executed.job.folder)

@@ -21,6 +21,6 @@ def test_run_without_figures_has_equal_scores_and_no_draws_file(make_job):
     plain, second = run(make_job(*TOY, "figures=false", "fresh=true"))
     assert plain.job.signature == drawn.job.signature
     assert repeatable(first) == repeatable(second)
-    assert not (plain.job.folder / "figures").exists()  # nor figures of the previous run
+    assert not (plain.job.folder / "figures").exists()  # also no figures of the previous run
     assert not (plain.job.folder / "posterior.nc").exists()
     assert (plain.job.folder / "references.bib").is_file()

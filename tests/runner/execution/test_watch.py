@@ -10,7 +10,7 @@ from runner.execution.signals import RunPrunedError
 from runner.execution.watch import Watch
 from runner.record.facts import read
 
-# Two replicates, one after the other; robust accuracy is scored only at the end.
+# Two sequential replicates; robust accuracy is scored only at the end.
 DIGITS = [
     "+experiment=digits_security",
     "smoke=true",

@@ -130,7 +130,7 @@ def test_mlflow_serves_predictions(tmp_path, capsys, monkeypatch):
     assert not list((tmp_path / "outputs").rglob("*.pkl"))
     rows = pd.DataFrame({"area": [50.5, 90.25], "kind": ["hut", "flat"], "sea": [True, False]})
     expected = load_model(file).predict(rows)
-    tools = Path(sys.executable).parent  # the server of models is a program there
+    tools = Path(sys.executable).parent  # the model server is a program in this folder
     environment = os.environ | {"PYTHONPATH": str(ROOT), "MLFLOW_TRACKING_URI": store}
     environment["PATH"] = f"{tools}:{os.environ['PATH']}"
     tool = [sys.executable, "-m", "mlflow", "models"]

@@ -25,7 +25,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def test_every_line_of_the_page_runs(elsewhere, capsys, monkeypatch):
-    # figures are most of the time, and nothing of the page
+    # figures take most of the time and are not on the page
     monkeypatch.setattr(Supervised, "draw", lambda *_: {})
     text = (DOCS / "python.md").read_text(encoding="utf-8")
     names: dict[str, object] = {}

@@ -42,7 +42,7 @@ def three(tmp_path):
 @pytest.mark.filterwarnings("ignore::runner.errors.RunnerWarning")
 def test_frame_has_a_row_per_run(three):
     table = runs(three)
-    assert list(table["id"]) == ["bbbb", "aaaa", "cccc"]  # by when they began
+    assert list(table["id"]) == ["bbbb", "aaaa", "cccc"]  # by start time
     assert list(table.columns[:9]) == [
         "id",
         "experiment",
@@ -65,7 +65,7 @@ def test_frame_has_a_row_per_run(three):
 
 @pytest.mark.filterwarnings("ignore::runner.errors.RunnerWarning")
 @pytest.mark.parametrize(
-    ("filters", "found"),
+    ("filters", "expected"),
     [
         ({"state": "done"}, ["bbbb", "aaaa"]),
         ({"seed": [1, 2]}, ["bbbb"]),
@@ -76,8 +76,8 @@ def test_frame_has_a_row_per_run(three):
         ({"model": {"width": 4}}, []),
     ],
 )
-def test_filters_are_columns_or_keys(three, filters, found):
-    assert list(runs(three, **filters)["id"]) == found
+def test_filters_are_columns_or_keys(three, filters, expected):
+    assert list(runs(three, **filters)["id"]) == expected
 
 
 @pytest.mark.filterwarnings("ignore::runner.errors.RunnerWarning")

@@ -32,7 +32,7 @@ WORDS = ["+experiment=cavi_probit", "smoke=true", "tracking=false", "offline=tru
 def elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RUNNER_DATA_DIR", raising=False)
-    monkeypatch.setattr(Supervised, "draw", lambda *_: {})  # figures are most of the time
+    monkeypatch.setattr(Supervised, "draw", lambda *_: {})  # figures take most of the time
     return tmp_path
 
 
@@ -240,4 +240,4 @@ def test_mlflow_is_updated_like_by_the_command_line(monkeypatch):
     first = len(asked)
     assert first
     assert run("cavi_probit", **(KEYS | {"tracking": True})).was_done
-    assert len(asked) > first  # it has not got it yet
+    assert len(asked) > first  # not yet available

@@ -20,15 +20,15 @@ def record(tmp_path):
     return tmp_path / "made" / "aaaaaaaaaaaa"
 
 
-def replace(path, what):
+def replace(path, kind):
     path.unlink(missing_ok=True)
-    os.mkfifo(path) if what == "a pipe" else path.symlink_to("/dev/zero")
+    os.mkfifo(path) if kind == "a pipe" else path.symlink_to("/dev/zero")
 
 
-@pytest.mark.parametrize("what", ["a pipe", "a device"])
-def test_pipes_and_devices_are_never_read(record, what):
+@pytest.mark.parametrize("kind", ["a pipe", "a device"])
+def test_pipes_and_devices_are_never_read(record, kind):
     for name in ("run.json", "metrics.jsonl", "mlflow.json", "config.yaml", "lock"):
-        replace(record / name, what)
+        replace(record / name, kind)
     assert load_facts(record) is None
     assert read_lines(record) == []
     assert not is_locked(record / "lock")

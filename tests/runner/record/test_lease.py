@@ -18,7 +18,7 @@ from runner.record.lease_holder import NAME, LeaseHolder, clock, place, process_
 from runner.record.record import Record
 
 GAME = ("+experiment=friend_or_foe", "smoke=true")
-AWAY = LeaseHolder("other", "other boot space", 1, "1", "t" * 32)  # process 1 is there here too
+AWAY = LeaseHolder("other", "other boot space", 1, "1", "t" * 32)  # process 1 exists here too
 
 
 @pytest.fixture
@@ -33,10 +33,10 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def write_lease(folder, of: LeaseHolder, age: float = 0.0):
-    """Lease last touched ``age`` seconds ago by the clock of the file system."""
+def write_lease(folder, holder: LeaseHolder, age: float = 0.0):
+    """Lease whose last heartbeat was ``age`` seconds ago by the clock of the file system."""
     path = folder / NAME
-    path.write_text(json.dumps(of.__dict__))
+    path.write_text(json.dumps(holder.__dict__))
     touched = clock(folder) - age
     os.utime(path, (touched, touched))
     return path
@@ -59,7 +59,7 @@ def test_lease_of_a_dead_local_process_expires_at_once(folder):
     process.kill()
     process.wait()
     began = time.monotonic()
-    assert not lease.is_leased(path)  # though it was touched a moment ago
+    assert not lease.is_leased(path)  # despite a recent heartbeat
     mine = lease.take_lease(folder, "s")
     assert time.monotonic() - began < 0.5
     mine.close()
@@ -95,7 +95,7 @@ def test_lease_renewed_elsewhere_is_respected(folder):
         done.set()
         thread.join()
     began = time.monotonic()
-    lease.take_lease(folder, "s").close()  # nobody touches it any more
+    lease.take_lease(folder, "s").close()  # no more heartbeats
     assert 0.5 < time.monotonic() - began < 5
 
 
@@ -124,9 +124,9 @@ def test_one_of_many_waiters_takes_over(folder):
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("left", ["", "4711", "\x00\xff"])
-def test_invalid_lease_is_replaced(folder, left):
-    (folder / NAME).write_text(left)
+@pytest.mark.parametrize("content", ["", "4711", "\x00\xff"])
+def test_invalid_lease_is_replaced(folder, content):
+    (folder / NAME).write_text(content)
     assert not lease.is_leased(folder / NAME)
     lease.take_lease(folder, "s").close()
 

@@ -81,7 +81,7 @@ def test_compared_runs_have_the_p_value_of_their_test_labels(tmp_path):
     tests = compare(*map(str, folders)).tests.set_index("metric")
     assert tests["p"]["robust_accuracy"] == exact.p
     facts = json.loads((folders[1] / "run.json").read_text())
-    # other rows: nothing is paired
+    # other rows: no pairs
     (folders[1] / "run.json").write_text(json.dumps(facts | {"seed": 1}))
     runs = {folder.name: load(folder) for folder in folders}
     assert differences_table(Comparison.of(runs)).iloc[0, 0] == "—"

@@ -52,9 +52,9 @@ def outputs(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("what", ["made/aaaaaaaaaaaa", "made/aaaaaaaaaaaa/run.json"])
-def test_unreadable_folder_or_file_is_named_and_others_listed(outputs, monkeypatch, what):
-    bar(monkeypatch, outputs / what)
+@pytest.mark.parametrize("place", ["made/aaaaaaaaaaaa", "made/aaaaaaaaaaaa/run.json"])
+def test_unreadable_folder_or_file_is_named_and_others_listed(outputs, monkeypatch, place):
+    bar(monkeypatch, outputs / place)
     with pytest.warns(
         RunnerWarning, match=r"skipped: .*aaaaaaaaaaaa.*: cannot be read \(Permission denied\)"
     ):
@@ -112,11 +112,11 @@ def test_unreadable_lines_are_empty_and_named(outputs, monkeypatch):
         RecordContent.of(outputs / "made" / THEIRS)
 
 
-@pytest.mark.parametrize("what", [".", "run.json"])
-def test_clean_keeps_unreadable_records(outputs, monkeypatch, what):
+@pytest.mark.parametrize("place", [".", "run.json"])
+def test_clean_keeps_unreadable_records(outputs, monkeypatch, place):
     for signature in (THEIRS, OURS):
         (outputs / "made" / signature / "checkpoints").mkdir()
-    bar(monkeypatch, outputs / "made" / THEIRS / what)
+    bar(monkeypatch, outputs / "made" / THEIRS / place)
     with pytest.warns(RunnerWarning, match=THEIRS):
         litters = list(clean.find_leftovers(outputs))
     assert [litter.run for litter in litters] == [outputs / "made" / OURS]

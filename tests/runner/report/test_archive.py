@@ -131,7 +131,7 @@ def test_damaged_compressed_bytes_are_one_message(launched_study, quick_report, 
         info = file.getinfo(MANIFEST)
     content = bytearray(path.read_bytes())
     first = info.header_offset + 30 + len(MANIFEST)
-    content[first : first + 2] = b"\xff\xff"  # no kind of block that deflate has
+    content[first : first + 2] = b"\xff\xff"  # not a block type of deflate
     path.write_bytes(content)
     with pytest.raises(ConfigError, match="damaged, or no archive"), open_archive(str(path)):
         pass

@@ -38,7 +38,7 @@ def find_disorder(rows: dict[str, dict[str, float]]) -> list[str]:
     above += [(f"beta_bootstrap_filter {b}", f"beta_auxiliary_filter {b}") for b in (*SMALL, "0.2")]
     above += [("beta_bootstrap_filter 0.005", "beta_bootstrap_filter 0.01")]
     above += [("beta_bootstrap_filter 0.01", "beta_bootstrap_filter 0.05")]
-    # the worst β is the largest, as of the APF
+    # the worst β is the largest, as for the APF
     above += [("beta_bootstrap_filter 0.2", "beta_bootstrap_filter 0.1")]
     above += [("beta_auxiliary_filter 0.2", "beta_auxiliary_filter 0.1")]
     return [f"{a} > {b} at {c}" for a, b in above for c in rows[a] if not rows[a][c] > rows[b][c]]
@@ -64,7 +64,7 @@ def test_table_with_swapped_labels_is_not_ordered():
     turned = {PRINTED.get(row, row): cells for row, cells in rows.items()}
     assert sorted(turned) == sorted(rows)
     assert find_disorder(turned)
-    for row, printed in PRINTED.items():  # nor with any two of them exchanged
+    for row, printed in PRINTED.items():  # nor after exchanging any two of them
         swapped = dict(rows) | {row: rows[printed], printed: rows[row]}
         assert find_disorder(swapped), row
 

@@ -26,7 +26,7 @@ PUBLISHED, TUNED, IGP, IRF = (row.name for row in STUDY.rows)
 
 
 def test_rows_with_a_published_number_have_verdicts(study):
-    # published 0.15(0.1) twice, 1.28(0.07), nothing
+    # published: 0.15(0.1) twice, 1.28(0.07), and none
     for experiment, shift in (("a", 0.20), ("b", -0.20), ("c", 1.60), ("d", 0.50)):
         record(study, experiment, 1000, shift + NOISE)
     cells = find_cells(study)
@@ -69,7 +69,7 @@ def test_scores_on_other_data_are_never_compared(study):
         verdict = cells[row, "1000"].verdict
         assert str(verdict) == f"not comparable (other data: {data})"
         assert verdict.in_se is None
-    assert not any(cell.bold for cell in cells.values())  # two kinds of data: none is best
+    assert not any(cell.bold for cell in cells.values())  # no best row for two kinds of data
 
 
 def test_cells_without_a_verdict_have_reasons(study):
@@ -160,7 +160,7 @@ def test_rows_without_a_model_name_the_printed_row(study):
     rows[2]["published_row"] = "smdgp"
     cells = find_cells(redefine(study, rows=rows))
     assert cells[IGP, "1000"].verdict.word == "agrees"
-    # the model, where nothing else is given
+    # the model by default
     assert [cells[row, "1000"].number.text for row in (IGP, TUNED)] == ["0.15(0.1)"] * 2
 
 
@@ -185,7 +185,7 @@ def make_earlier(data, scores):
 def test_record_precedes_an_earlier_score(study):
     record(study, "c", 1000, [1.0, 2.0])
     own_cells = {(0, 0): 1.0, (0, 1): 2.0}
-    # scores on other data are not mixed in
+    # scores on other data are excluded
     for data, values, earlier in (
         ("sarcos", own_cells | {(0, 2): 3.0}, 1),
         ("sarcos-sim", own_cells, 0),

@@ -89,7 +89,7 @@ def make_checks(*passed: bool | None) -> list[dict]:
 def test_failed_checks_are_listed_for_each_run(tmp_path, capsys):
     record(tmp_path, "aaaa", checks={"0": make_checks(True, True), "1": make_checks(True, False)})
     record(tmp_path, "bbbb", checks={"0": make_checks(True, None)})
-    record(tmp_path, "cccc")  # of before
+    record(tmp_path, "cccc")  # previous record
     run_compare(tmp_path, "aaaa", "bbbb", "cccc")
     shown = capsys.readouterr()
     assert "run\tchecks\t1 of 2 failed: check 1\t1 passed, 1 not checked\t—" in shown.out
@@ -139,7 +139,7 @@ def test_runs_are_tested_against_the_first_with_corrected_p(tmp_path, capsys):
     assert results_table(comparison.scores).shape == (1, 4)
     ((name, *apart),) = differences_table(comparison).itertuples()
     assert (name, len(apart)) == ("rmse", 3)
-    # all six signs alike: 2/2⁶; of two tested
+    # all six signs equal: 2/2⁶, for two tests
     assert apart[0] == "0.35 ± 0.07638 (paired), p 0.031 (Holm 0.062)"
     assert apart[1].endswith("(paired), p 1 (Holm 1)")
     assert apart[2] == "0 ± 0 (paired)", "the replicates that both have; too few for a p"

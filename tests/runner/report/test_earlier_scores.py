@@ -50,7 +50,7 @@ def test_report_reads_its_own_scores(tmp_path, capsys):
         "sarcos",
         3,
     )
-    assert cell.verdict.word == "indicative"  # judged as one of our own, of three replicates
+    assert cell.verdict.word == "indicative"  # judged like our own row of three replicates
 
 
 def test_later_of_two_files_takes_precedence(tmp_path):

@@ -117,7 +117,7 @@ def test_evolutions_are_read_from_the_records_of_one_cell(study, at_once):
     timed = redefine(small, evolutions=[WAY | {"metrics": ["nlpp"], "against": "seconds"}])
     (ax,) = draw_figures(timed.study, timed, [])["way"].figure.axes
     assert ax.get_xlabel() == "seconds of training"
-    assert {x for line in ax.lines for x in line.get_xdata()} == {1.0}  # evaluations take none
+    assert {x for line in ax.lines for x in line.get_xdata()} == {1.0}  # evaluations take no time
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_evolution_can_subtract_a_row(study_with_difference):
     banded = redefine(study_with_difference, evolutions=[spec])
     picture = draw_figures(banded.study, banded, [])["way"]
     (ax,) = picture.figure.axes
-    # settings that all have are named once
+    # common settings are named once
     assert picture.caption.startswith("On the way, tuned; 2 runs of each")
     assert picture.caption.endswith(f"mean and central 90 % {ending}")
     assert [text.get_text() for text in picture.figure.legends[0].texts] == ["iGP"]

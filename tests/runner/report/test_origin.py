@@ -114,7 +114,7 @@ def test_results_are_generated_from_scores(scores_file, tmp_path, monkeypatch, c
     monkeypatch.setattr(origin_notes, "read_history", frozenset)
     for module in (results, kept_scores):
         monkeypatch.setattr(module, "load_study", lambda name: STUDY)
-    assert results.main(["--check"]) == 0  # it has no page yet
+    assert results.main(["--check"]) == 0  # without a page so far
     assert results.main(["small"]) == 0
     page = folder / "small.md"
     assert "![NLPP against n_train, mean ± SE; data: sarcos](small_curve.png)" in page.read_text()

@@ -41,7 +41,7 @@ def test_report_writes_its_files(study, tmp_path, capsys):
     assert "study small: 4 not run, 2 agrees, 1 better, 1 worse" in capsys.readouterr().out
 
     html = (folder / "small.html").read_text()
-    # nothing is fetched from anywhere
+    # the page loads no external resources
     assert not re.search(r"""(src|href|url\()\s*=?\s*["']?(https?:)?//""", html)
     for text in (
         "default-src 'none'",

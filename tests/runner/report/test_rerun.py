@@ -1,4 +1,4 @@
-"""A rerun with other seeds against kept scores: cells in SE of their difference."""
+"""A rerun with other seeds, compared with kept scores: cells in SE of their difference."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Means, standard errors and paired tests against values computed by hand and by scipy."""
+"""Means, standard errors and paired tests, compared with values computed by hand and by scipy."""
 
 import math
 
@@ -53,28 +53,28 @@ def test_replicates_are_paired_by_seed_and_number():
     b = {(1, 1): 3.0, (0, 1): 0.0, (0, 0): 0.0, (9, 9): 100.0}
     pair = compare(a, b)  # differences 1, 2, 1
     assert (pair.n, pair.difference, pair.se, pair.in_se) == pytest.approx((3, 4 / 3, 1 / 3, 4.0))
-    assert math.isnan(pair.p)  # three pairs tell nothing
+    assert math.isnan(pair.p)  # three pairs are too few
 
 
 def test_wilcoxon_equals_the_exact_two_sided_test():
     a, b = (dict(enumerate(v)) for v in ([1.1, 2.2, 3.3, 4.4, 5.5], [1.0, 2, 3, 4, 5]))
-    # every sign the same: 2 · 2⁻⁵, for an improvement as well
+    # all signs equal: 2 · 2⁻⁵, also for an improvement
     assert [compare(a, b).p, compare(b, a).p] == pytest.approx([1 / 16] * 2)
 
 
 @pytest.mark.parametrize("n", [6, 12, 16])
 def test_wilcoxon_is_exact_with_ties(n):
     rng = np.random.default_rng(n)
-    # of 97 labels
+    # for 97 labels
     right = rng.integers(80, 90, n)
     other = rng.integers(78, 90, n)
     d = (right - other)[right != other]
     ranks = stats.rankdata(abs(d))
     signs = np.array(np.meshgrid(*[[0, 1]] * len(d))).reshape(len(d), -1)
-    sums = ranks @ signs  # of every choice of signs
+    sums = ranks @ signs  # over all choices of signs
     positive_sum = ranks[d > 0].sum()
     expected = min(1.0, 2 * min((sums <= positive_sum).mean(), (sums >= positive_sum).mean()))
-    # ties but for rounding
+    # ties up to rounding
     pair = compare(dict(enumerate(right / 97)), dict(enumerate(other / 97)))
     assert len(set(abs(d))) < len(d)
     assert pair.p == pytest.approx(expected)
@@ -100,9 +100,9 @@ def test_worse_row_stays_bold_among_many_comparisons():
     ("rows", "expected"),
     [
         ({"top": BASE[:6], "worse": 2 * BASE[:6] + 9}, {"top"}),
-        # four pairs can tell none
+        # four pairs are too few
         ({"top": BASE[:4], "worse": 2 * BASE[:4] + 10}, set()),
-        # a row of few replicates does not keep the others from being bold
+        # a row with few replicates does not prevent bold type of others
         ({"top": BASE[:6], "worse": BASE[:6] + 10, "one run": [0.5]}, {"top"}),
     ],
 )
@@ -114,7 +114,7 @@ def test_holm_is_monotone_and_multiplies_the_smallest_by_all():
     # four tests: d has too few pairs
     p = {"a": 0.01, "b": 0.04, "c": 0.03, "d": math.nan, "e": 0.5}
     corrected = holm({name: PairedDifference(1.0, 0.1, 6, value) for name, value in p.items()})
-    # by hand; b is held up by c
+    # by hand; b is limited by c
     expected = {"a": 0.04, "b": 0.09, "c": 0.09, "d": math.nan, "e": 0.5}
     assert {k: v.p_holm for k, v in corrected.items()} == pytest.approx(expected, nan_ok=True)
     assert {k: v.p for k, v in corrected.items()} == pytest.approx(p, nan_ok=True)
@@ -136,6 +136,6 @@ def test_standard_error_of_a_median_is_near_the_bootstrap():
     x = np.random.default_rng(5).normal(size=101)
     draws = np.median(np.random.default_rng(6).choice(x, (5000, 101)), axis=1)
     assert median_se(x) == pytest.approx(draws.std(), rel=0.15)
-    assert median_se([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 1e9]) < 2.0  # an outlier does not move it
+    assert median_se([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 1e9]) < 2.0  # not affected by an outlier
     assert median_se([3.0, 3.0, 3.0]) == 0.0
     assert median_se([3.0, 4.0]) is None

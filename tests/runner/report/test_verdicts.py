@@ -14,7 +14,7 @@ from runner.statistics.verdicts import judge
 from runner.study.table_specs import Row, TableSpec
 
 parse = PublishedNumber.parse
-# of Student's t for SE of 0.24 and 0.1, both of five runs
+# quantile of Student's t for SE of 0.24 and 0.1, both of five runs
 BORDER = stats.t.isf(0.025, 0.26**4 / (0.24**4 / 4 + 0.1**4 / 4))
 TABLE = {
     "name": "t",
@@ -222,7 +222,7 @@ def test_means_are_printed_like_the_papers():
 def test_every_published_table_is_readable(path):
     table = load_published(path.stem)
     assert (table.name, bool(table.where), bool(table.protocol)) == (path.stem, True, True)
-    assert len({len(row) for row in table.values.values()}) == 1  # no hole in a printed table
+    assert len({len(row) for row in table.values.values()}) == 1  # no gap in a printed table
     assert all(math.isfinite(n.mean) for row in table.values.values() for n in row.values())
 
 

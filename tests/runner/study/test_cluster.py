@@ -55,7 +55,7 @@ def test_launcher_is_removed_from_the_overrides():
     )
     assert overrides == ["steps=3"]
     assert (launcher.engine, launcher.keys["partition"]) == ("slurm", "gpu")
-    # of our preset: a job resumes after its time limit
+    # in our preset a job resumes after its time limit
     assert launcher.keys["max_num_timeout"] == 10
     assert split_launcher(["hydra/launcher=joblib", "hydra.launcher.n_jobs=3"])[0].jobs == 3
 

@@ -63,8 +63,8 @@ def test_runs_of_a_study_share_the_gpus(tmp_path, monkeypatch):
     def command(_, run):
         return [sys.executable, str(tmp_path / "fake.py"), str(frozen.folder(run))]
 
-    def look(going):
-        at_once.append(sum(job.run.config["device"] == "cuda" for job in going))
+    def look(running):
+        at_once.append(sum(job.run.config["device"] == "cuda" for job in running))
 
     JobPool(frozen, lambda *_: None, look, jobs=8, command=command).go(runs)
     devices = [(frozen.folder(run) / "gpu").read_text() for run in runs]

@@ -34,8 +34,8 @@ def sample(steps: int, config: dict = CONFIG, vectorised: bool = False, **second
 
 
 def test_price_is_the_start_plus_a_line_through_miniatures():
-    # a step 0.01 s, set-up 0.5, an evaluation 0.2, the final one 2, a save 0.1, figures 0.3;
-    # imports make the first evaluation 0.7 and the first figures 1.1 dearer
+    # step 0.01 s, set-up 0.5, evaluation 0.2, final evaluation 2, save 0.1, figures 0.3;
+    # imports add 0.7 to the first evaluation and 1.1 to the first figures
     warm = {"set_up": 0.5, "evaluations": 0.2, "final": 2.0, "saving": 0.1, "files": 0.3}
     cold = warm | {"training": 0.08, "evaluations": 0.9, "files": 1.4, "start": 2.0}
     one_pass = 0.5 + 10.0 + 3 * 0.2 + 2 * 0.1 + 2.0
@@ -126,7 +126,7 @@ def test_miniatures_grow_to_a_share_of_the_seconds(sizes, whole, training, rest,
         ([(0.0, 5.0)], 5.0),
         ([(1.0, 2.0), (3.0, 6.0)], 20.0),
         ([(1.0, 2.0), (3.0, 2.1)], 2.1),  # noise
-        ([(1.0, 2.0), (3.0, 1.0)], 1.0),  # no cost falls
+        ([(1.0, 2.0), (3.0, 1.0)], 1.0),  # costs do not decrease
         ([(2.0, 2.0), (2.0, 6.0)], 6.0),
     ],
 )
@@ -138,7 +138,7 @@ STUDY = make_definition(a=1.0, b=3.0, c=2.0, d=1.0)
 
 
 @pytest.mark.parametrize(
-    ("seconds", "jobs", "budget", "taken", "left_out"),
+    ("seconds", "jobs", "budget", "chosen", "left_out"),
     [
         ("15 10 20 12", 1, 100.0, "bcad", {}),
         ("15 10 20 12", 1, 45.0, "bca", {"d": "about 12 s"}),  # ties in the order of the study
@@ -155,12 +155,12 @@ STUDY = make_definition(a=1.0, b=3.0, c=2.0, d=1.0)
         ("10 10 10 0", 2, 20.0, "bca", {"d": "no price: bad"}),
     ],
 )
-def test_budget_takes_important_rows_first(seconds, jobs, budget, taken, left_out):
+def test_budget_takes_important_rows_first(seconds, jobs, budget, chosen, left_out):
     values = dict(zip("abcd", map(float, seconds.split()), strict=True))
     runs = [make_run(row, row) for row in values]
     prices = {row: Price(cpu=s) if s else Price(error="bad") for row, s in values.items()}
     choice = choose_rows(sort_by_importance(STUDY, runs), prices, jobs, budget)
-    assert "".join(run.row for run in choice.runs) == taken
+    assert "".join(run.row for run in choice.runs) == chosen
     assert list(choice.left_out.items()) == list(left_out.items())
 
 

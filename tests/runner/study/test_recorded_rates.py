@@ -20,7 +20,7 @@ def signature(i: int) -> str:
 
 @pytest.fixture
 def experiment(tmp_path):
-    """Records of all kinds: done, running, smoke, taken over, damaged, without a config."""
+    """Records of all kinds: done, running, smoke, taken over, damaged, and without a config."""
     for i in range(N):
         kinds = ({}, {"state": "running"}, {"smoke": True}, {"taken_over": "elsewhere"})
         folder = make_record(tmp_path, signature(i), **kinds[i % 4], seconds=10.0 + i)
@@ -34,7 +34,8 @@ def experiment(tmp_path):
 
 
 def test_rates_are_those_of_done_records(experiment):
-    """Expected by hand: finished records without copies, a quarter each with and without steps."""
+    """Calculated by hand: finished records without copies, a quarter each with and without
+    steps."""
     expected: dict[tuple, list[float]] = {}
     for i in range(N):
         if i % 4 in (0, 2) and i not in (8, 12):

@@ -75,10 +75,10 @@ def launch(text, folder, *words):
     )
 
 
-@pytest.mark.parametrize("what", CHANGES)
-def test_study_is_refused_before_its_first_run(what, tmp_path, monkeypatch):
+@pytest.mark.parametrize("kind", CHANGES)
+def test_study_is_refused_before_its_first_run(kind, tmp_path, monkeypatch):
     monkeypatch.setenv("RUNNER_CONFIG_DIR", "")  # the command's setting is undone after the test
-    old, new, message = CHANGES[what]
+    old, new, message = CHANGES[kind]
     assert old in WHOLE
     with pytest.raises(ConfigError) as error:
         launch(WHOLE.replace(old, new, 1), tmp_path)

@@ -43,7 +43,7 @@ def test_controller_is_queried_until_a_job_has_ended(monkeypatch):
     assert states_found == ["RUNNING", "CANCELLED", "PENDING", "FORGOTTEN"]
     states.state("1_1")
     states.state("1_3")
-    assert squeue.calls == 3  # those that ended are not asked for again
+    assert squeue.calls == 3  # ended jobs are not queried again
     squeue.answer = ("1_0|NODE_FAIL\n1_2|PENDING\n", "", 0)
     assert [states.state(f"1_{i}") for i in range(4)] == [
         "NODE_FAIL",
@@ -86,7 +86,7 @@ def test_job_without_a_result_ends_with_its_cause(tmp_path, monkeypatch, state):
     paths = SimpleNamespace(result_pickle=Path(tmp_path / "result.pkl"))
     states = SimpleNamespace(state=lambda job: state)
     job = QueuedJob(SimpleNamespace(job_id="1_0", paths=paths), states)
-    assert job.poll() is None  # a shared disk may show the result late
+    assert job.poll() is None  # the result may appear late on a shared disk
     monkeypatch.setattr("runner.study.cluster.submitit_engine.RESULT_SECONDS", 0.0)
     assert job.poll() == 1
     assert job.explain_end() == f"slurm 1_0 {state}: {CAUSES[state]}"

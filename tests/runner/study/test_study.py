@@ -49,7 +49,7 @@ def test_study_is_frozen_at_its_first_launch(path, tmp_path, monkeypatch, capsys
     monkeypatch.setattr(study, "launch", lambda *_: 0)
     arguments = ["study", str(path), "--output-dir", str(tmp_path)]
     assert study.main([*arguments, "--status"]) == 0
-    assert snapshot.load("two", tmp_path) is None  # looking freezes nothing
+    assert snapshot.load("two", tmp_path) is None  # showing the plan freezes nothing
     assert study.main(arguments) == 0
     frozen = snapshot.load("two", tmp_path)
     assert len(frozen.runs) == 5
@@ -101,12 +101,12 @@ def test_done_runs_are_skipped_and_a_crash_stops_no_other(make_study, capsys):
     assert go(frozen) == 1
     assert states(frozen) == dict(zip(names, ends, strict=True))
     printed = capsys.readouterr().out
-    counts = re.search(r"study two: (.*)", printed)  # in the order in which they ended
+    counts = re.search(r"study two: (.*)", printed)  # in the order of their ends
     assert sorted(counts[1].split(", ")) == ["1 crashed", "1 diverged", "1 failed", "2 done"]
     assert "Cholesky failed" in printed
     assert "exit code -9" in printed
 
-    # the failed one fails again, the crashed one gets through, a diverged one would diverge again
+    # the failed run fails again, the crashed one succeeds, a diverged one would diverge again
     assert go(frozen) == 1
     assert states(frozen) == dict(zip(names, ends, strict=True)) | {"crash": "done"}
     assert launches(frozen) == [1, 2, 2, 1, 1]
@@ -222,7 +222,7 @@ def test_study_runs_from_launch_to_report(path, tmp_path):
         (128 + signal.SIGTERM, True, "interrupted"),
         (-signal.SIGKILL, True, "interrupted"),  # a second Ctrl-C
         (-signal.SIGTERM, False, "failed"),
-        (2, True, "failed"),  # it was refused, with or without Ctrl-C
+        (2, True, "failed"),  # refused, with or without Ctrl-C
     ],
 )
 def test_ctrl_c_is_not_a_failure(make_study, tmp_path, code, stopped, counted):

@@ -122,7 +122,7 @@ def test_forecast_scales_similar_records(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "seconds"),
     [
-        (to_line(0, 10, 1.0) + to_line(0, 25, 5.0), 35.0 + 40.0),  # 0.2 s a step
+        (to_line(0, 10, 1.0) + to_line(0, 25, 5.0), 35.0 + 40.0),  # 0.2 s per step
         (to_line(0, 100, 20.0) + to_line(1, 50, 10.0), 10.0 + 40.0),
     ],
 )

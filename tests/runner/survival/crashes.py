@@ -130,8 +130,8 @@ def _content(path: Path) -> Any:
     """Content of a file without times."""
     if path.suffix == ".json":
         facts = _without_clock(json.loads(path.read_text()))
-        facts.pop("sidecar_sha256", None)  # of the time in it
-        if "files" in facts:  # metrics.jsonl holds times
+        facts.pop("sidecar_sha256", None)  # excludes its time
+        if "files" in facts:  # metrics.jsonl contains times
             facts["files"] = sorted(facts["files"])
         return json.dumps(facts, sort_keys=True)  # NaN is NaN
     if path.suffix == ".jsonl":
@@ -166,10 +166,12 @@ def contents(folder: Path) -> dict[str, Any]:
     return {str(p.relative_to(folder)): _content(p) for p in files}
 
 
-def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+def differences(first: dict[str, Any], other: dict[str, Any]) -> list[str]:
     """Files that differ between two records or exist in only one."""
     return [
-        name for name in sorted(one.keys() | other.keys()) if one.get(name, 0) != other.get(name, 0)
+        name
+        for name in sorted(first.keys() | other.keys())
+        if first.get(name, 0) != other.get(name, 0)
     ]
 
 

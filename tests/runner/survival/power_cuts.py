@@ -24,7 +24,7 @@ class PowerCuts:
         self.states: list[Path] = []
         self.contents: dict[int, bytes] = {}
         self.names: dict[Path, dict[str, int]] = {}
-        self._open: list[int] = []  # the number of an open file is not used again
+        self._open: list[int] = []  # descriptors of open files are not reused
         self._lock = threading.RLock()
 
     @contextmanager

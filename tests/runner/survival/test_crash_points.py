@@ -26,7 +26,7 @@ SAMPLED = [
     "friend_or_foe-q_table-q_learning-exponential_smoother",
     "wiener_velocity-linear_gaussian_ssm-kalman",
 ]  # in the fast set
-STATES = 4  # of each of these
+STATES = 4  # for each of these
 
 
 @pytest.fixture

@@ -69,15 +69,15 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def damage(path: Path, how: str | dict[str, object]) -> None:
+def damage(path: Path, change: str | dict[str, object]) -> None:
     """Damage a file or some of its keys."""
-    if how == "gone":
+    if change == "gone":
         path.unlink()
-    elif isinstance(how, dict):
-        content = json.loads(path.read_text()) | how
+    elif isinstance(change, dict):
+        content = json.loads(path.read_text()) | change
         path.write_text(json.dumps({k: v for k, v in content.items() if v is not None}))
     else:
-        path.write_bytes(DAMAGES[how](path.read_bytes() if path.exists() else b""))
+        path.write_bytes(DAMAGES[change](path.read_bytes() if path.exists() else b""))
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def test_resume_requires_run_json(killed_run, tmp_path, monkeypatch, capsys):
 
 
 def test_modified_result_is_refused(killed_run, tmp_path, monkeypatch, capsys):
-    """A changed digit in a finished record: the replicates no longer give its result."""
+    """A changed digit in a finished record contradicts its replicates."""
     _, whole = killed_run
     overrides = [*RUN, f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"]
     job = prepare(compose(overrides))

@@ -107,7 +107,7 @@ def test_orphaned_run_is_counted_and_awaited(killed_study, tmp_path, monkeypatch
     signals = []
 
     def end() -> None:
-        time.sleep(1.0)  # several looks at the processes: the second run must not have begun
+        time.sleep(1.0)  # several polls of the processes: the second run must not have started
         signals.append(starts.read_text())
         (tmp_path / "fake/end").touch()
 

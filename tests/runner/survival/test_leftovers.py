@@ -40,7 +40,7 @@ def chain(error: Exception, cause: Exception) -> Exception:
 
 
 @pytest.mark.parametrize(
-    ("error", "left", "is_exhausted"),
+    ("error", "free", "is_exhausted"),
     [
         (MemoryError(), 2**40, True),
         (ImportError("libx.so: failed to map segment from shared object"), 2**40, True),
@@ -49,8 +49,8 @@ def chain(error: Exception, cause: Exception) -> Exception:
         (SyntaxError("expected ':'"), 2**40, False),
     ],
 )
-def test_exhausted_memory_is_recognised(monkeypatch, error, left, is_exhausted):
-    monkeypatch.setattr(memory, "address_space_left", lambda: left)
+def test_exhausted_memory_is_recognised(monkeypatch, error, free, is_exhausted):
+    monkeypatch.setattr(memory, "address_space_left", lambda: free)
     assert (memory.out_of_memory_message(error) is not None) == is_exhausted
 
 

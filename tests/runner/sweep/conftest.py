@@ -32,7 +32,7 @@ def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., optu
     """Function that runs ``toy -m hydra/sweeper=optuna …`` in this process and returns the study."""
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "config.yaml").write_text(CONFIG.format(folder=tmp_path))
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")  # exceptions come through
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")  # exceptions are propagated
 
     def go(task: Callable[[DictConfig], float], *arguments: str) -> optuna.Study:
         words = ["hydra/sweeper=optuna", "hydra.sweeper.study_name=toy", *arguments]

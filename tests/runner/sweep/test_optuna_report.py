@@ -22,7 +22,7 @@ WIDE = FloatDistribution(0, 1)
 def swept(
     values, directions=("minimize",), states=(), names=("loss",), storage=None
 ) -> optuna.Study:
-    """One trial for each (x, y) of a small grid; ``states``: those that were pruned, at step 10 of
+    """One trial for each (x, y) of a small grid; ``states`` lists those pruned at step 10 of
     100."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(study_name="s", directions=list(directions), storage=storage)

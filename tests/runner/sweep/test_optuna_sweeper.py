@@ -112,7 +112,7 @@ def test_interrupted_trial_is_repeated_with_the_same_values(sweep):
     with pytest.raises(RunInterruptedError):
         sweep(stopped_once, X, "hydra.sweeper.n_trials=4")
     study = sweep(stopped_once, X, "hydra.sweeper.n_trials=4")
-    assert values[2] == values[3]  # the third again
+    assert values[2] == values[3]  # the third trial again
     assert len(values) == 5
     assert [t.state for t in study.trials] == [TrialState.COMPLETE] * 4
 
@@ -138,7 +138,7 @@ def test_user_error_stops_a_sweep(sweep, tmp_path):
 
     with pytest.raises(ConfigError, match=r"first 3 trials failed for the same reason: steps=0"):
         sweep(wrong, X, "hydra.sweeper.n_trials=50")
-    # fixed, under the same name: a study that holds only failures starts again
+    # corrected, under the same name: a study with only failures restarts
     assert len(sweep(quadratic, X, "y=1", "hydra.sweeper.n_trials=2").trials) == 2
     with pytest.raises(Exception, match="Could not override 'z'"):
         sweep(quadratic, "z=interval(0,1)", "hydra.sweeper.study_name=other")
@@ -158,10 +158,10 @@ def test_study_in_use_is_refused(sweep, tmp_path):
     study = sweep(quadratic, X, "hydra.sweeper.n_trials=1")
     import socket
 
-    study.set_user_attr("held by", f"{socket.gethostname()}:{os.getppid()}")  # a process that lives
+    study.set_user_attr("held by", f"{socket.gethostname()}:{os.getppid()}")  # a live process
     with pytest.raises(ConfigError, match="in use by another sweep"):
         sweep(quadratic, X, "hydra.sweeper.n_trials=2")
-    study.set_user_attr("held by", f"{socket.gethostname()}:999999999")  # one that died
+    study.set_user_attr("held by", f"{socket.gethostname()}:999999999")  # a dead process
     assert len(sweep(quadratic, X, "hydra.sweeper.n_trials=2").trials) == 2
 
 

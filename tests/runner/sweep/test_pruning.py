@@ -58,7 +58,7 @@ def test_last_evaluation_of_a_run_is_never_pruned(tmp_path, monkeypatch):
     monkeypatch.setenv(ENV_VARIABLE, f"{url}|s|2")
     report = report_to_trial("loss", of=10, run="r")
     report(10, {"loss": 5.0})
-    with pytest.raises(RunPrunedError):  # replicates still to come: the trial is given up
+    with pytest.raises(RunPrunedError):  # replicates remain, so the trial is pruned
         report_to_trial("loss", of=50, run="r")(10, {"loss": 5.0})
     assert study.trials[2].user_attrs == {"run": "r", "steps": 50, "pruned at": 10}
     reported = study.trials[2].intermediate_values

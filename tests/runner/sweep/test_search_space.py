@@ -27,11 +27,11 @@ def space(text: str):
         ("x=int(interval(1, 9))", IntDistribution(1, 9)),
         ("x=tag(log, int(interval(1, 9)))", IntDistribution(1, 9, log=True)),
         ("x=range(1, 10, 2)", IntDistribution(1, 9, step=2)),
-        ("x=range(1, 10, 3)", IntDistribution(1, 7, step=3)),  # as Hydra's range: 10 is left out
+        ("x=range(1, 10, 3)", IntDistribution(1, 7, step=3)),  # as in Hydra's range, 10 is excluded
         ("x=range(0.0, 1.0, 0.25)", FloatDistribution(0, 0.75, step=0.25)),
         ("x=choice(a, b)", CategoricalDistribution(["a", "b"])),
         ("x=a,b", CategoricalDistribution(["a", "b"])),
-        # quotes stay: the value goes into an override again
+        # quotes are kept for use in an override
         ("x='a b',c", CategoricalDistribution(["'a b'", "c"])),
         ("x=[1,2],[3]", CategoricalDistribution(["[1,2]", "[3]"])),
     ],
@@ -78,7 +78,7 @@ def test_searches_without_an_experiment_are_named_by_command():
     first = facts("steps=10")
     other = facts("steps=20")
     most = facts("steps=10", direction="maximize")
-    assert name_of(facts("steps=10", "tracking=false")) == name_of(first)  # it changes no number
+    assert name_of(facts("steps=10", "tracking=false")) == name_of(first)  # changes no result
     names = [name_of(each) for each in (first, other, most, facts("steps=10", metric="rmse"))]
     assert len(set(names)) == 4
 
@@ -95,7 +95,7 @@ def search(name: str, n_trials: int, startup_trials: int) -> list[float]:
 
 def test_tpe_beats_random_on_a_quadratic():
     tpe, random = (min(search(name, 60, 10)) for name in ("tpe", "random"))
-    assert tpe < 0.5 * random  # 13.8 against 61.4
+    assert tpe < 0.5 * random  # 13.8 versus 61.4
 
 
 @pytest.mark.parametrize("name", ["gp", "cmaes", "qmc", "nsgaii"])

@@ -38,7 +38,7 @@ def postgresql() -> Iterator[str]:
     folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
     port = free_port()
     options = {}
-    if os.getuid() == 0:  # it refuses to be run by root
+    if os.getuid() == 0:  # PostgreSQL refuses to run as root
         who = pwd.getpwnam("nobody")
         options = {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []}
         os.chown(folder, who.pw_uid, who.pw_gid)
@@ -163,7 +163,7 @@ def test_run_is_pushed_to_a_server_with_postgresql(tmp_path, postgresql):
 
     client = psycopg2.connect(postgresql)
     client.autocommit = True
-    # Optuna and MLflow each keep a table alembic_version
+    # Optuna and MLflow both use a table alembic_version
     client.cursor().execute("create database tracking")
     client.close()
     postgresql = postgresql.removesuffix("postgres") + "tracking"

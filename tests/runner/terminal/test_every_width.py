@@ -36,7 +36,7 @@ COMMANDS = [
     "runs --help",
     "sbc --help",
 ]
-# All commands in one process, each answer after its name.
+# All commands run in one process; each answer follows its name.
 SCRIPT = """
 import os, sys
 from runner.commands.cli import _answer

@@ -63,7 +63,7 @@ def test_unsupported_characters_are_replaced(tmp_path, encoding, line):
 
 
 @pytest.mark.parametrize(
-    ("redirect", "code", "said"),
+    ("redirect", "code", "message"),
     [
         (">&-", 0, b""),
         ("2>&-", 0, b""),
@@ -77,10 +77,10 @@ def test_unsupported_characters_are_replaced(tmp_path, encoding, line):
         (">/dev/full 2>/dev/full", 3, b""),
     ],
 )
-def test_closed_and_full_streams_are_survived(tmp_path, redirect, code, said):
+def test_closed_and_full_streams_are_survived(tmp_path, redirect, code, message):
     done = start(tmp_path, redirect)
     assert done.returncode == code
-    assert said in done.stderr
+    assert message in done.stderr
     assert b"Traceback" not in done.stderr
     assert has_ended(tmp_path)
 

@@ -65,8 +65,8 @@ def test_colliding_and_invalid_names_are_stored_separately(outputs):
     ("names", "keys_of_mlflow"),
     [
         (FINE, FINE),
-        (["theta[0]"], ["theta_0_"]),  # without a clash it keeps its usual name
-        (["a%", "a$", "a_"], ["a_", None, None]),  # the first one keeps it
+        (["theta[0]"], ["theta_0_"]),  # keeps its usual name without a collision
+        (["a%", "a$", "a_"], ["a_", None, None]),  # the first run keeps it
     ],
 )
 def test_order_of_lines_resolves_collisions(names, keys_of_mlflow):

@@ -79,7 +79,7 @@ def places(outputs: Path) -> list[tuple[int, bool]]:
 @pytest.mark.parametrize("share", [3, pytest.param(None, marks=pytest.mark.slow)])
 def test_push_survives_a_server_failure_at_each_call(outputs, share):
     everywhere = places(outputs)
-    lost = (2, True)  # the answer to the making of the run
+    lost = (2, True)  # the reply to the creation of the run
     chosen = (
         [lost, *random.Random(0).sample([place for place in everywhere if place != lost], share)]
         if share
@@ -184,7 +184,7 @@ def test_fresh_runs_restart_while_an_old_push_continues(outputs, monkeypatch):
 
 def test_changed_parameter_does_not_stop_a_push(outputs):
     folder = make_record(outputs)
-    # the parameters are in, and nobody said so
+    # the parameters are stored, but no reply arrived
     dying = Dying(connect(tracking_uri(outputs)), 4, after=True)
     assert not Mirror(folder, outputs, dying).push()
     config = yaml.safe_load((folder / "config.yaml").read_text()) | {"data_dir": "elsewhere"}
@@ -205,7 +205,7 @@ def test_output_folder_of_any_name_holds_its_database(tmp_path, name, empty_stor
     mirror = Mirror(folder, outputs)
     assert mirror.push(), mirror.trouble
     assert (outputs / "mlflow.db").is_file()
-    assert [path.name for path in tmp_path.iterdir()] == [name]  # and no folder as MLflow spells it
+    assert [path.name for path in tmp_path.iterdir()] == [name]  # no folder with MLflow's spelling
     files = connect(tracking_uri(outputs)).list_artifacts(mirror.run_id, "figures")
     assert [file.path for file in files] == ["figures/a %41?.png"]
     assert len(list(outputs.glob("mlartifacts/*/artifacts/figures/a %41[?].png"))) == 1

@@ -54,7 +54,7 @@ def test_requested_run_is_pushed(outputs):
     assert read_marks(folder, OWN).lines == {"train": 2}
     write(folder, lines[:4], facts)
     os.utime(folder / "run.json", ns=(1, 1))
-    at_work.watched[folder].facts = 1  # run.json is as it was seen: only lines are new
+    at_work.watched[folder].facts = 1  # run.json is unchanged: only lines are new
     assert at_work.look() == 1
     assert read_marks(folder, OWN).lines == {"train": 2}  # too soon
     clock.now += pusher.EVERY
@@ -110,14 +110,14 @@ def test_unavailable_server_is_retried_rarely_and_at_the_end(outputs, monkeypatc
         for run in processes:
             write(run.folder, [line(minute + 1, 0, "train")], read(run.folder))
         at_work.look()
-    # after 0, 5 and 10 minutes, the second run not at all: it would wait as long
+    # after 0, 5 and 10 minutes; never for the second run, which would wait as long
     assert tried == ["a" * 12] * 3
     assert processes[0].trouble
     for run, lease in zip(processes, leases, strict=True):
         run.end()
         lease.close()
     tried.clear()
-    assert at_work.look() == 0  # runner sync does the rest
+    assert at_work.look() == 0  # runner sync uploads the rest
     assert tried == ["a" * 12]
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     processes[1].end()
@@ -172,7 +172,7 @@ def test_separate_process_pushes_runs(outputs, monkeypatch, capsys):
     """A run, a following run, and no remaining process."""
     monkeypatch.undo()
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    monkeypatch.setattr(handover, "TIMEOUT_SECONDS", 60.0)  # a test may wait: machines are slow
+    monkeypatch.setattr(handover, "TIMEOUT_SECONDS", 60.0)  # long timeout for slow machines
     for seed in (0, 1):
         given = ["+experiment=friend_or_foe", "smoke=true", "offline=true", f"seed={seed}"]
         assert app.attempt(compose([*given, f"output_dir={outputs}"])).code == 0

@@ -17,8 +17,8 @@ from runner.tracking.request import requests
 from runner.tracking.schema import latest_version, read_schema
 from runner.tracking.store import tracking_uri
 
-# Forks a process that makes the database, kills it after each of some shares of the time that a
-# whole creation takes, and prints how many were killed before their end.
+# Forks a process that creates the database, kills it after several fractions of the time of a
+# complete creation, and prints the number of processes killed before their end.
 KILLS = """
 import os, signal, sys, time
 from pathlib import Path

@@ -130,7 +130,7 @@ def test_two_processes_push_a_hundred_runs_each(tmp_path, monkeypatch):
         for i in range(100):
             make_record(tmp_path, f"{p}{i:03d}00000000", overrides=[f"seed={p}{i:03d}"])
     parts = [[str(f) for f in (tmp_path / "made").glob(f"{p}*")] for p in range(2)]
-    # Each has a hundred of its own, and the other's first ten besides: what both push is in once.
+    # Each has a hundred runs and the first ten of the other; runs pushed by both are stored once.
     given = [parts[p] + sorted(parts[1 - p])[:10] for p in range(2)]
     words = [sys.executable, "-m", "runner.commands.cli", "sync", "--output-dir", str(tmp_path)]
     processes = [

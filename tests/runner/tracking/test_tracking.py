@@ -174,8 +174,8 @@ def test_moved_outputs_remain_the_same_runs(outputs):
     run_id = first.run_id
     elsewhere = outputs.parent / "there"
     shutil.move(outputs, elsewhere)
-    moved_record = make_record(elsewhere)  # it has gone on since
-    _artifact_repos_cache.clear()  # MLflow's, of where files lie: another process has none
+    moved_record = make_record(elsewhere)  # the run has continued since
+    _artifact_repos_cache.clear()  # MLflow's cache of file locations, which another process lacks
     second = Mirror(moved_record, elsewhere)
     assert second.push(), second.trouble
     assert second.run_id == run_id

@@ -163,7 +163,7 @@ def test_budget_without_a_request_is_not_planned():
 
 
 @pytest.mark.parametrize(
-    ("budget", "said"),
+    ("budget", "message"),
     [
         (
             {"total": 5.0, "least": {"TV": 4.0, "OOH": 2.0}},
@@ -184,7 +184,7 @@ def test_budget_without_a_request_is_not_planned():
         ),
     ],
 )
-def test_invalid_budgets_are_refused_before_any_work(budget, said):
-    with pytest.raises(ConfigMismatchError, match=said) as error:
+def test_invalid_budgets_are_refused_before_any_work(budget, message):
+    with pytest.raises(ConfigMismatchError, match=message) as error:
         plan_spending(**budget)
     assert "\n" not in str(error.value)

@@ -168,7 +168,7 @@ def test_frontier_rises_and_is_not_dominated():
 
 
 @pytest.mark.parametrize(
-    ("extra", "risk", "said"),
+    ("extra", "risk", "message"),
     [
         (
             [("least.tv", [-1.0, 0.0], -7.0), ("least.ooh", [0.0, -1.0], -4.0)],
@@ -187,9 +187,9 @@ def test_frontier_rises_and_is_not_dominated():
         ),
     ],
 )
-def test_infeasible_constraints_are_named(extra, risk, said):
+def test_infeasible_constraints_are_named(extra, risk, message):
     law = SumLaw.of_draws(*make_draws(1, 2))
-    with pytest.raises(ConfigMismatchError, match=said) as error:
+    with pytest.raises(ConfigMismatchError, match=message) as error:
         best_plan(law, spends(2, 10.0, extra=extra), risk)
     assert "\n" not in str(error.value)
 

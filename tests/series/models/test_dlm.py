@@ -43,12 +43,12 @@ def series(*missing):
     return Series(y.view(1, -1, 1))
 
 
-def exact(model, theta, seen, horizon=0):
+def exact(model, theta, data, horizon=0):
     """log p(x_seen) and the conditional moments of the next ``horizon`` values, by conditioning the
     dense Gaussian."""
     r, q = model._variances(theta.unsqueeze(0))
     joint = dense(model.system, q[0], r[0], T + horizon)
-    x = seen.y[0, :, 0]
+    x = data.y[0, :, 0]
     is_present = torch.cat([~x.isnan(), torch.zeros(horizon, dtype=torch.bool)])
     ahead = torch.arange(T + horizon) >= T
     C = joint.covariance_matrix

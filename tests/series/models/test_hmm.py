@@ -138,14 +138,14 @@ class Classes:
 
 
 @pytest.mark.parametrize(
-    ("y", "told"),
+    ("y", "message"),
     [
         ([[0.0, 2.0]], "class numbers 0 to 1"),
         ([[0.5, 1.0]], "class numbers"),
         ([[0.0], [1.0]], "only one univariate series"),
     ],
 )
-def test_series_that_are_not_classes_are_refused(y, told):
+def test_series_that_are_not_classes_are_refused(y, message):
     problem = Sequence("odd", None, torch.tensor(y).unsqueeze(-1), Classes(), ["z"])
-    with pytest.raises(ConfigMismatchError, match=told):
+    with pytest.raises(ConfigMismatchError, match=message):
         component("model", "hmm").build(problem, Streams(0))

@@ -65,7 +65,7 @@ def test_given_matrices_replace_the_simulated_ones():
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "message"),
     [
         ({"Sigma": [[-1.0, 0.0], [0.0, 1.0]]}, "model.Sigma: not positive definite"),
         ({"Q": [[1.0]]}, "model.Q: is 1 × 1, must be dx × dx = 3 × 3"),
@@ -75,8 +75,8 @@ def test_given_matrices_replace_the_simulated_ones():
         ),
     ],
 )
-def test_mismatched_matrices_are_named(keys, told):
-    with pytest.raises(ConfigMismatchError, match=told):
+def test_mismatched_matrices_are_named(keys, message):
+    with pytest.raises(ConfigMismatchError, match=message):
         build(sequence(system(), 3, 1), **keys)
 
 

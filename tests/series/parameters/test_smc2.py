@@ -31,9 +31,9 @@ def method(kind=SMC2, particles=15, beta=None, **keys):
     return kind(**dict(component("inference", "smc2", filter=part, **keys)))
 
 
-def moments(found, mean):
+def moments(posterior, mean):
     """Weighted means, and second moments around ``mean``, of each replicate [R, P]."""
-    draws = found.parameters
+    draws = posterior.parameters
     w = draws.log_weights.softmax(1).unsqueeze(2)
     return (w * draws.values).sum(1), (w * (draws.values - mean).square()).sum(1)
 

@@ -116,7 +116,7 @@ def test_gaps_are_named_by_their_neighbours(tmp_path, dates, gaps, filled):
 
 
 @pytest.mark.parametrize(
-    ("dates", "keys", "said"),
+    ("dates", "keys", "message"),
     [
         (
             ["01/02/2020", "02/02/2020"],
@@ -194,8 +194,8 @@ def test_gaps_are_named_by_their_neighbours(tmp_path, dates, gaps, filled):
         ),
     ],
 )
-def test_invalid_dates_are_refused_with_a_valid_form(tmp_path, dates, keys, said):
-    with pytest.raises(ConfigMismatchError, match=said) as error:
+def test_invalid_dates_are_refused_with_a_valid_form(tmp_path, dates, keys, message):
+    with pytest.raises(ConfigMismatchError, match=message) as error:
         problem_of(tmp_path, dates, **keys)
     assert "\n" not in str(error.value)
 

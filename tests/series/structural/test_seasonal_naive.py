@@ -69,7 +69,7 @@ def test_missing_value_is_replaced_by_the_season_before():
 
 
 @pytest.mark.parametrize(
-    ("keys", "changes", "told"),
+    ("keys", "changes", "message"),
     [
         ({"period": 36}, {}, "inference.period=36: the series has no two values a season apart"),
         (
@@ -79,11 +79,11 @@ def test_missing_value_is_replaced_by_the_season_before():
         ),
     ],
 )
-def test_series_without_seasonal_errors_are_refused(keys, changes, told):
+def test_series_without_seasonal_errors_are_refused(keys, changes, message):
     problem, rng = load("airline", **AIRLINE)
     if changes:
         problem = replace(problem, observations=torch.ones_like(problem.observations))
-    with pytest.raises(ConfigMismatchError, match=told):
+    with pytest.raises(ConfigMismatchError, match=message):
         posterior(problem, rng, **keys)
 
 

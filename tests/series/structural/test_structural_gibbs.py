@@ -47,14 +47,14 @@ def setup(name, **keys):
     return data, rng, gibbs, gibbs.init(model(*parts, of=data, **changes), data, rng)
 
 
-def one_of(numbers, at):
+def one_of(numbers, index):
     """The same tuple with each array indexed."""
     if isinstance(numbers, tuple):
-        return type(numbers)(*(one_of(x, at) for x in numbers))
+        return type(numbers)(*(one_of(x, index) for x in numbers))
     return (
-        type(numbers)(**{key: x[at] for key, x in vars(numbers).items()})
+        type(numbers)(**{key: x[index] for key, x in vars(numbers).items()})
         if is_dataclass(numbers)
-        else numbers[at]
+        else numbers[index]
     )
 
 

@@ -39,9 +39,9 @@ def test_precisions_are_gamma_or_drawn_from_the_prior():
 
 
 @compiled()
-def _slice_all(tails, z, seen, nu, seeds):
+def _slice_all(tails, z, is_observed, nu, seeds):
     for c in range(len(nu)):
-        nu[c] = slice_freedom(tails, z, seen, nu[c], seeds[c])
+        nu[c] = slice_freedom(tails, z, is_observed, nu[c], seeds[c])
 
 
 def test_degrees_of_freedom_follow_their_conditional():

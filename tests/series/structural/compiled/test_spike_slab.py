@@ -155,12 +155,12 @@ def test_reversed_pivot_restores_the_matrix():
     assert np.allclose(M, A, rtol=0, atol=1e-12)
 
 
-def chains(known, A, b, c, C, scans, seed=1, burn_in=20):
+def chains(slab_prior, A, b, c, C, scans, seed=1, burn_in=20):
     p = len(b)
     rng = np.random.default_rng(seed)
-    slab = known.slab
+    slab = slab_prior.slab
     work = slab_work(p)
-    gamma = np.tile(known.inclusion.numpy() > 0.5, (C, 1))
+    gamma = np.tile(slab_prior.inclusion.numpy() > 0.5, (C, 1))
     sigma = np.empty(C)
     beta = np.empty((C, p))
     kept = []
