@@ -62,7 +62,7 @@ def make_unfinished(file) -> None:
         database.execute("CREATE TABLE runs (id)")
 
 
-def test_unfinished_store_is_set_aside_and_filled_from_all_records(tmp_path):
+def test_unfinished_store_is_replaced_from_all_records(tmp_path):
     folders = [make_record(tmp_path, name) for name in ("a" * 12, "b" * 12)]
     make_unfinished(tmp_path / "mlflow.db")
     (finding,) = doctor.store(tmp_path)
