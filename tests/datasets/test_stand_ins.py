@@ -1,4 +1,4 @@
-"""All datasets whose files may be missing: simulated replacements and errors."""
+"""All datasets with optional files: simulated replacements and errors."""
 
 import re
 import warnings

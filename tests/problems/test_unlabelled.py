@@ -1,4 +1,4 @@
-"""Unlabelled problems: batches like those of other problems, and bounds."""
+"""Unlabelled problems: batches as in other problems, and bounds."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Stochastic ascent of topics: its natural gradient equals that of the bound, and is unbiased over
+"""Stochastic ascent of topics: its natural gradient equals the bound's, and is unbiased over
 minibatches."""
 
 from dataclasses import replace

@@ -86,7 +86,7 @@ def setting(data_dir, dtype=F64):
 
 
 def load(data_dir, replicate=0, dtype=F64, **overrides):
-    """The problem, whose name must equal the announced one."""
+    """The problem; its name must equal the announced one."""
     chosen = dataset(**overrides)
     problem = chosen.load(Streams(0, replicate), setting(data_dir, dtype))
     assert problem.name == chosen.identity(data_dir, offline=False)

@@ -8,7 +8,7 @@ from components.maths.particles import resampling
 
 
 def sparse_weights(r, n):
-    """Weights of which some, including the last, are zero and most are nearly zero."""
+    """Weights that are mostly nearly zero; some, including the last, are exactly zero."""
     g = generator(n)
     w = uniform(g, r, n) ** 8 * (torch.rand(r, n, generator=g) < 0.7)
     w[:, 0] += 1e-3

@@ -50,7 +50,7 @@ def problem():
 
 def test_step_sizes_are_learnt_before_the_counting_run(problem):
     """Step sizes are independent of the run's draws: given them and the noise, the weights equal
-    those of a run with fixed steps."""
+    the weights of a run with fixed steps."""
     target = target_rows(ppca(problem, exact_guide=True), problem.test)
     like = torch.zeros(N, 2, dtype=F64)
     g = Streams(0).noise

@@ -13,7 +13,7 @@ from runner.execution.rng import Streams
 
 
 def skewed_guide(problem):
-    """A guide far from p(z|x), whose components are correlated: Λ = I + Wᵀ W/σ²."""
+    """A guide far from p(z|x), with correlated components: Λ = I + Wᵀ W/σ²."""
     module = ppca(problem, exact_guide=False)
     (up,) = module.generative.network.layers
     with torch.no_grad():

@@ -27,7 +27,7 @@ def problem(D=3, missing_row=None):
 
 
 def build(data=None, trained=True, **keys):
-    """A model whose q differs from its initial value."""
+    """A model with q away from its initial value."""
     small = {"n_inducing": 6, "top": "sampled", "inner_q_scale": 1.0}
     module = build_model("dgp", data or problem(), **small | keys)
     if trained:

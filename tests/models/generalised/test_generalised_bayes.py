@@ -85,7 +85,7 @@ def test_beta_loss_tends_to_the_bayes_loss(base, keys):
 
 
 def test_generalised_posterior_minimises_2_91_on_a_grid():
-    """p ∝ prior exp(−ℓ) minimises ∫ ℓ dν + KL(ν ‖ prior), whose minimum is −log Z."""
+    """p ∝ prior exp(−ℓ) minimises ∫ ℓ dν + KL(ν ‖ prior), with minimum −log Z."""
     data = real(n=6, n_inputs=1, n_tasks=1, missing=0.0)
     model = build(data, base_keys={"intercept_scale": None, "noise": 0.5}, rate=0.7)
     grid = torch.linspace(-9, 9, 4001, dtype=F64)[:, None]

@@ -113,7 +113,7 @@ def test_predictions_are_mixtures_over_draws_of_earlier_tasks():
     assert predictive.mu.shape == (400, 11, 3)
     ratio = predictive.variance[:, 1] / predictive.variance[:, 0]
     assert torch.allclose(ratio, torch.full_like(ratio, 4.0), rtol=0.35)
-    # the broken variant: each component alone, without the spread of the draws
+    # the broken variant: separate components, without the spread of the draws
     assert predictive.v[:, :, 1].mean() < 0.5 * float(predictive.variance[:, 1].mean())
 
 

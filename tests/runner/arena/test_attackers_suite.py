@@ -1,4 +1,4 @@
-"""Suites whose rows are attackers: norms of problems, better sides of scores, and costs."""
+"""Suites with attackers as rows: norms of problems, better sides of scores, and costs."""
 
 import pytest
 from support.runs.arena_suites import make_line, use_suite

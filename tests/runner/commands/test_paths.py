@@ -49,9 +49,7 @@ STUDY = {
     "description": "One run.",
     "overrides": RUN[1:],
     "rows": [{"label": "a", "model": "m", "preset": "", "experiment": "mog"}],
-    "tables": [
-        {"name": "t", "title": "t", "columns": {"all": "error_mean"}, "better": "lower"},
-    ],
+    "tables": [{"name": "t", "title": "t", "columns": {"all": "error_mean"}, "better": "lower"}],
 }
 
 

@@ -18,7 +18,7 @@ CITED = {
     "Li et al. (2016), Algorithm 1": "li2016",  # not Li and Turner
     "Titsias and Ruiz (2019), section 2": "titsias2019",  # not Ruiz and Titsias
     "section 4 and Titsias and Ruiz (2019)": "titsias2019",
-    "Hernández-Lobato & Adams (2015), the first": "hernandezlobato2015",  # "he" is no author
+    "Hernández-Lobato & Adams (2015), the first": "hernandezlobato2015",  # "he" is not an author
     "Titsias and Lázaro-Gredilla (2014)": "titsias2014",  # accents in LaTeX notation
     "Terry, Black, Grammel et al. (2021)": "terry2021",
     "Gallego (2021), section 4.4.1 (after Leike et al. 2017)": "gallego2021 leike2017",

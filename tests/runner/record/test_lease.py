@@ -34,7 +34,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def write_lease(folder, holder: LeaseHolder, age: float = 0.0):
-    """Lease whose last heartbeat was ``age`` seconds ago by the clock of the file system."""
+    """Lease with a heartbeat ``age`` seconds ago by the clock of the file system."""
     path = folder / NAME
     path.write_text(json.dumps(holder.__dict__))
     touched = clock(folder) - age

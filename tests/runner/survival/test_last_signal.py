@@ -54,7 +54,7 @@ def test_run_resumes_after_a_signal_while_drawing(job, monkeypatch):
 
 
 def test_record_is_complete_after_a_signal_at_the_end(job, monkeypatch):
-    """The record is complete, but the exit code is that of a signal."""
+    """The record is complete, but the exit code reports a signal."""
     first_job = job()
     with monkeypatch.context() as patch:
         patch.setattr(

@@ -25,7 +25,7 @@ DEFINITION = yaml.safe_load(
     (Path(study.__file__).parents[2] / "conf/study/moe_mog_table.yaml").read_text()
 )
 
-# A mock runner: it runs until it is asked to end, and records how many runs are active at the
+# A mock runner: it runs until it is stopped, and records how many runs are active at the
 # same time.
 FAKE = """
 import json, pathlib, signal, sys, time

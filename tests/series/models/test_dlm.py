@@ -117,7 +117,7 @@ def test_gradient_equals_finite_differences(trend, period):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_covariance_and_filter_agree_over_the_prior(kind):
-    """Values and gradients at draws of a prior whose variances differ by up to 15 orders of
+    """Values and gradients at draws of a prior with variances that differ by up to 15 orders of
     magnitude."""
     model = build(*kind)
     data = series(3, 4)

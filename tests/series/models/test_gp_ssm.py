@@ -25,7 +25,7 @@ Y = double([0.9, -0.4, 1.1])
 
 
 def build(y=Y, kernel="linear", spread=1e-7, cls=None, **keys):
-    """A model whose priors are points, or have width ``spread`` around them."""
+    """A model with priors that are points, or have width ``spread`` around them."""
     unknown = {k: {"law": "log_normal", "median": v, "spread": spread} for k, v in SCALES.items()}
     keys |= {"offset_sd": OFFSET, "initial_sd": FIRST, "unknown": unknown, "jitter": 1e-12}
     sound = component("model", "gp_ssm", kernel=kernel, **keys)

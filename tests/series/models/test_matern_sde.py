@@ -124,8 +124,8 @@ def test_simulated_process_has_the_covariance_of_the_kernel():
 
 
 def test_only_named_coordinates_are_scored():
-    """A local level has one coordinate, the Matérn-5/2 state three, of which the first is compared
-    with the truth."""
+    """A local level has one coordinate; the first of three coordinates of the Matérn-5/2 state is
+    compared with the truth."""
     problem, rng = load("local_level", replicates=2, n_steps=30)
     model = component("model", "matern_sde", lengthscale=0.1, variance=4.0).build(problem, rng)
     posterior = run(component("inference", "kalman"), model, problem, rng)

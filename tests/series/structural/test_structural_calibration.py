@@ -1,5 +1,5 @@
-"""Simulation-based calibration of the structural sampler: ranks of a correct sampler are uniform,
-those of broken ones are not."""
+"""Simulation-based calibration of the structural sampler: a correct sampler has uniform ranks,
+broken ones do not."""
 
 import numpy as np
 import pytest
