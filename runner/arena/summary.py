@@ -29,6 +29,9 @@ CPU_SECONDS = "cpu_seconds"  # the cost that hours are made of
 START_SECONDS = 15.0  # CPU seconds of a run outside its steps: imports, evaluations
 
 
+LISTED = ("suite", "measures", "size", "leader", "time")
+
+
 def list_suites() -> int:
     """Print every suite with its measure, its leader and the time of a row on this machine; in a
     pipe as one line of cells."""
@@ -36,9 +39,9 @@ def list_suites() -> int:
         cells = _describe_suite(suite)
         if is_terminal(sys.stdout):
             print_fact(f"{suite.name:<{NAME_WIDTH}}", suite.measures)
-            print_fact(" " * NAME_WIDTH, "; ".join(cells))
+            print_fact(" " * NAME_WIDTH, "; ".join(filter(None, cells)))
         else:
-            print_table("", (), [[suite.name, suite.measures, *cells]])
+            print_table("", LISTED, [[suite.name, suite.measures, *cells]])
     return 0
 
 
@@ -51,9 +54,11 @@ def _describe_suite(suite: Suite) -> list[str]:
     leader = Board(suite, "", kept[budgets[-1]]).leader if budgets else None
     n_scored = kept[budgets[-1]]["row"].nunique() if budgets else 0
     size = f"{len(suite.problems)} problems, {n_scored} of {len(suite.rows)} rows have scores"
-    cells = [size]
-    cells += [f"leader: {leader}"] if leader else []
-    return cells + ([f"a row takes {listing}"] if listing else [])
+    return [
+        size,
+        f"leader: {leader}" if leader else "",
+        f"a row takes {listing}" if listing else "",
+    ]
 
 
 def time_of_row(lines: pd.DataFrame, problems: Collection[str], jobs: int | None = None) -> str:

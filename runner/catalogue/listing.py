@@ -12,7 +12,7 @@ from runner.catalogue.families import families, is_within
 from runner.catalogue.list_and_show import GROUPS, rows, use_extensions
 from runner.disk import conf_folders
 from runner.errors import ConfigError, nearest
-from runner.terminal.arguments import Parser, add_json
+from runner.terminal.arguments import Parser
 from runner.terminal.streams import is_terminal
 from runner.terminal.tables import print_json, print_table
 
@@ -31,6 +31,7 @@ Overview = dict[str, dict[str, list[str]]]  # group -> family -> names
 def main(argv: list[str]) -> int:
     """Execute ``runner list``; ``argv`` begins with ``list``."""
     parser = Parser(
+        prints_json=True,
         prog="runner list",
         description="Without a role: families of components, experiments and studies, with counts. "
         "With a role: its members, one a line: name, summary, paper (for experiments: their "
@@ -45,7 +46,6 @@ def main(argv: list[str]) -> int:
         "study/gallego/4 (chapter 4)",
     )
     parser.add_argument("--all", action="store_true", help="everything, one a line")
-    add_json(parser)
     conf_folders.add_option(parser)
     plugins.add_option(parser, "a module with components of your own to include")
     args = parser.parse_args(argv[1:])

@@ -28,7 +28,7 @@ from runner.disk import conf_folders
 from runner.disk.read_yaml import value_at
 from runner.disk.yaml_comments import YamlKey
 from runner.errors import ConfigError, nearest, similar
-from runner.terminal.arguments import Parser, add_json
+from runner.terminal.arguments import Parser
 from runner.terminal.tables import columns_of_terminal, print_fact, print_json, print_table
 
 FULL_LINE = 100  # columns of the lines of docstrings
@@ -183,6 +183,7 @@ def _find_group(target: str, name: str) -> str:
 def main(argv: list[str]) -> int:
     """Execute ``runner show``; ``argv`` begins with ``show``."""
     parser = Parser(
+        prints_json=True,
         prog="runner show",
         description="Show all keys of a component, an experiment, a study or a published table, with defaults, "
         "types and meanings; `runner show config` shows the run-level keys.",
@@ -190,7 +191,6 @@ def main(argv: list[str]) -> int:
         "pipe or file, the columns are separated by tabs.",
     )
     parser.add_argument("what", help="<role>/<name>, for instance inference/level_k; or config")
-    add_json(parser)
     conf_folders.add_option(parser)
     plugins.add_option(parser, "a module with components of your own to include")
     args = parser.parse_args(argv[1:])

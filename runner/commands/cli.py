@@ -143,6 +143,7 @@ def _answer(argv: list[str]) -> str | int | None:
     """
     from runner.commands import unexpected
     from runner.errors import ConfigError, RunFailure
+    from runner.terminal import json_lines
 
     code: str | int | None
     try:
@@ -159,6 +160,8 @@ def _answer(argv: list[str]) -> str | int | None:
         print(message, file=sys.stderr)
         if os.environ.get(unexpected.DEBUG_VARIABLE):
             traceback.print_exc()
+    finally:
+        json_lines.uninstall()
     if code in unexpected.STOPPED:
         print(f"continue with: {unexpected.command_line(argv)}", file=sys.stderr)
     return code

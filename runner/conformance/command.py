@@ -8,13 +8,14 @@ from dataclasses import asdict
 from runner.catalogue import plugins
 from runner.disk import conf_folders
 from runner.errors import ConfigError
-from runner.terminal.arguments import Parser, add_json
+from runner.terminal.arguments import Parser
 from runner.terminal.tables import print_json, print_table
 
 
 def main(argv: list[str]) -> int:
     """Check the components of a module; returns exit code 1 if a check fails."""
     parser = Parser(
+        prints_json=True,
         prog="runner test",
         description="Check the components that your module registers: docstring, keys with their types, and error "
         "messages; then, on a few steps with small partners: finite values, random numbers only from rng, "
@@ -30,7 +31,6 @@ def main(argv: list[str]) -> int:
         metavar="key=value",
         help="partners and settings of the runs, such as dataset=two_moons",
     )
-    add_json(parser)
     conf_folders.add_option(parser)
     arguments = parser.parse_intermixed_args(argv[1:])
     if wrong := next((word for word in arguments.overrides if "=" not in word), None):

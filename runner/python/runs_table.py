@@ -18,7 +18,7 @@ from runner.errors import ConfigError
 from runner.python.frames import COLUMNS, runs
 from runner.record.checks import combine_checks
 from runner.record.facts import load_facts
-from runner.terminal.arguments import Parser, add_json, add_output_dir
+from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.csv_cells import escape_table
 from runner.terminal.printer import format_estimate, number, out
 from runner.terminal.streams import is_terminal
@@ -99,6 +99,7 @@ def _parse_filters(words: list[str]) -> dict[str, Any]:
 def main(argv: list[str]) -> int:
     """Print or write the table."""
     parser = Parser(
+        prints_json=True,
         prog="runner runs",
         description="Print one row for each recorded run: names of its components, seed, state, times, and for every score "
         "the mean over replicates and its standard error, like runner.runs() in Python.",
@@ -123,7 +124,6 @@ def main(argv: list[str]) -> int:
         "--parts", action="store_true", help="add scores of parts (rmse/task) as columns"
     )
     add_output_dir(parser, must_exist=True)
-    add_json(parser)
     arguments = parser.parse_intermixed_args(argv[1:])
     target = arguments.to
     if target is not None and target.suffix not in WRITERS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from runner.report.exchange.opened import find_in, find_records, is_archive
 from runner.statistics.standard_error import mean_se
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.streams import is_terminal
-from runner.terminal.tables import print_table
+from runner.terminal.tables import print_json, print_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +30,7 @@ SIDE_BY_SIDE = 4  # runs; tables of more have a row for each
 def main(argv: list[str]) -> int:
     """Print the differences between runs and their results; returns exit code 0."""
     parser = Parser(
+        prints_json=True,
         prog="runner compare",
         description="Shows what differs between recorded runs (configuration, data, code, versions) and their results "
         "side by side: mean ± standard error over replicates (on a terminal ↑ marks scores that are better the higher, ↓ the "
@@ -64,6 +66,9 @@ def main(argv: list[str]) -> int:
         records[f"{run.label} {again + 1}" if again else run.label] = run
     first, *others = records
     comparison = Comparison.of(records, first, arguments.all)
+    if arguments.json:
+        print_json(_list_objects(comparison))
+        return 0
     results = results_table(comparison.scores)
     differences = differences_table(comparison)
     if is_terminal(sys.stdout):
@@ -83,6 +88,20 @@ def main(argv: list[str]) -> int:
     for line in comparison.notes:
         print(f"note: {line}", file=sys.stderr)
     return 0
+
+
+def _list_objects(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    """Objects for JSON: facts and settings by run, scores, tests of pairs and notes."""
+    for section, table in (("run", comparison.facts), ("config", comparison.settings)):
+        for name, values in table.to_dict("index").items():
+            yield {"section": section, "name": name, "values": values}
+    scores = comparison.scores.stack(0, future_stack=True)
+    for (metric, run), score in scores.to_dict("index").items():
+        yield {"section": "score", "metric": metric, "run": run, **score}
+    for test in comparison.tests.to_dict("records"):
+        yield {"section": "difference", **test}
+    for note in comparison.notes:
+        yield {"section": "note", "note": note}
 
 
 def _readable(names: list[str], folders: list[Path]) -> list[ComparedRecord]:

@@ -84,6 +84,7 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
         ConfigError: an argument is invalid.
     """
     parser = Parser(
+        prints_json=True,
         prog=f"runner {argv[0]}",
         description="Execute all runs of a study; finished runs are skipped, interrupted ones resumed.",
     )

@@ -14,7 +14,7 @@ from runner.errors import ConfigError
 from runner.study.choice import ONLY_HELP
 from runner.study.cluster.launcher import Launcher
 from runner.study.cluster.launcher import split_launcher as chosen_launcher
-from runner.terminal.arguments import add_json, add_output_dir
+from runner.terminal.arguments import add_output_dir
 
 PROBE_SECONDS = 5.0  # approximate time of a probe's training and evaluation
 
@@ -78,7 +78,6 @@ def add_runs(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help=f"approximate CPU seconds of a probe (default: {PROBE_SECONDS:g})",
     )
-    add_json(parser)
     add_output_dir(parser)
     conf_folders.add_option(parser)
     plugins.add_option(parser, "a module that every run imports")

@@ -20,7 +20,7 @@ from runner.errors import ConfigError, display_path
 from runner.sweep.outcomes import JOBS_FOLDER, read_outcomes
 from runner.sweep.rows import describe_states, sweep_frame
 from runner.sweep.search_link import BEST, read_best
-from runner.terminal.arguments import Parser, add_json, existing_folder
+from runner.terminal.arguments import Parser, existing_folder
 from runner.terminal.csv_cells import escape_table
 from runner.terminal.printer import format_estimate, out
 from runner.terminal.tables import fit_columns, print_json, print_table
@@ -135,13 +135,14 @@ def _write(sweep: Path, table: pd.DataFrame, report: Path | None) -> None:
 
 def main(argv: list[str]) -> int:
     """Execute ``runner sweep <folder>``."""
-    parser = Parser(prog="runner sweep", description="Print the table of a sweep.")
+    parser = Parser(
+        prints_json=True, prog="runner sweep", description="Print the table of a sweep."
+    )
     parser.add_argument(
         "folder",
         type=existing_folder,
         help="folder of the sweep, such as outputs/multirun/2026-11-24_13-40-00",
     )
-    add_json(parser)
     arguments = parser.parse_args(argv[1:])
     sweep = arguments.folder
     if not (sweep / JOBS_FOLDER).is_dir():

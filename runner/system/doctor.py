@@ -30,7 +30,7 @@ from runner.system.machine import (
     threads,
     torch_and_gpu,
 )
-from runner.terminal.arguments import Parser, add_json, add_output_dir, existing_folder
+from runner.terminal.arguments import Parser, add_output_dir, existing_folder
 from runner.terminal.tables import print_fact, print_json, print_marked
 from runner.tracking.schema import check_schema
 from runner.tracking.store import database_file, tracking_uri
@@ -158,6 +158,7 @@ def report(findings: Findings, as_json: bool = False) -> dict[Level, int]:
 def main(argv: list[str]) -> int:
     """Print the report; returns 1 if there is a problem, otherwise 0."""
     parser = Parser(
+        prints_json=True,
         prog="runner doctor",
         description="Check the environment for runs: Python, packages, threads, memory, GPU, MLflow's store, the output "
         "folder, and the data files with their checksums. Each line is ok, absent (data files), warning "
@@ -171,7 +172,6 @@ def main(argv: list[str]) -> int:
         default=Path(os.environ.get("RUNNER_DATA_DIR", "data")),
         help="folder of data files (default: RUNNER_DATA_DIR, or data)",
     )
-    add_json(parser)
     arguments = parser.parse_args(argv[1:])
 
     counts = report(check_all(arguments.output_dir, arguments.data_dir), arguments.json)

@@ -6,13 +6,30 @@ import argparse
 import io
 from contextlib import redirect_stderr
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from runner.errors import ConfigError, nearest
+from runner.terminal import json_lines
 
 
 class Parser(argparse.ArgumentParser):
-    """Parser of ``argparse`` with one-line errors, without the usage of the command."""
+    """Parser of ``argparse`` with one-line errors, without the usage of the command.
+
+    Every command has the option ``--json``.  If the command does not print JSON itself
+    (``prints_json``), its tables and lines are converted by ``runner.terminal.json_lines``.
+    """
+
+    def __init__(self, *, prints_json: bool = False, **settings: Any):
+        super().__init__(**settings)
+        self.prints_json = prints_json
+        self.add_argument("--json", action="store_true", help="print one JSON object per line")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and convert the output from now on if ``--json`` is given."""
+        namespace, others = super().parse_known_args(args, namespace)
+        if namespace.json and not self.prints_json:
+            json_lines.install()
+        return namespace, others
 
     def error(self, message: str) -> NoReturn:
         """Report an error of the arguments.
@@ -21,11 +38,6 @@ class Parser(argparse.ArgumentParser):
             ConfigError: always.
         """
         raise ConfigError(f"{self.prog}: {message}; see {self.prog} --help")
-
-
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add the option ``--json`` for machine-readable output."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
 
 
 def existing_folder(text: str | Path) -> Path:

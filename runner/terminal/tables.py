@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from runner.terminal import json_lines
 from runner.terminal.plain import plain_cell
 from runner.terminal.streams import is_terminal
 
@@ -32,6 +33,9 @@ def print_table(
     On a terminal that would break words, each row is a block: the first cell, then a line for each
     other column.
     """
+    if json_lines.is_installed():
+        print_rows(title, header, rows)
+        return
     if not is_terminal(sys.stdout):
         for row in [header, *rows] if has_header_in_pipe else rows:
             print("\t".join(map(plain_cell, row)))
@@ -59,6 +63,15 @@ def print_table(
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     out.print(table)
+
+
+def print_rows(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print an object for each row of a table; names of columns get underscores for spaces."""
+    names = [
+        name.strip().lower().replace(" ", "_") or f"column_{i}" for i, name in enumerate(header)
+    ]
+    table = {"table": title} if title else {}
+    print_json(table | dict(zip_longest(names, row, fillvalue="")) for row in rows)
 
 
 def fit_columns(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
@@ -110,7 +123,10 @@ def _print_blocks(title: str, header: Sequence[str], rows: Iterable[Sequence[str
 
 def print_fact(head: str, text: str) -> None:
     """Print text after a head, formatted by ``indent_below``."""
-    print(indent_below(head, text))
+    if json_lines.is_installed():
+        print_json([{head.strip().rstrip(":"): text}])
+    else:
+        print(indent_below(head, text))
 
 
 def print_marked(mark: str, colour: str, head: str, text: str) -> None:
@@ -156,6 +172,11 @@ def print_uncut(table: Table) -> None:
     """Print a table in a box without cutting words; the terminal wraps lines that are too wide."""
     from runner.terminal.printer import out
 
+    if json_lines.is_installed():
+        header = [str(column.header) for column in table.columns]
+        cells = [map(str, column.cells) for column in table.columns]
+        print_rows(str(table.title or ""), header, list(zip(*cells, strict=True)))
+        return
     needed = measure_words(table)
     widths = _share(_column_ranges(table), max(0, out.width - needed))
     for column, width in zip(table.columns, widths, strict=True):

@@ -12,12 +12,14 @@ from runner.disk.atomic import write_bytes
 from runner.errors import ConfigError
 from runner.python.runs_table import to_csv, to_parquet
 from runner.terminal.arguments import Parser
+from runner.terminal.tables import print_json
 
 PARQUET = (".parquet", ".pq")
 
 
 def _parser() -> Parser:
     parser = Parser(
+        prints_json=True,
         prog="runner predict",
         description="Predict with a file of runner export: mean, sd and quantiles of real labels and series, class and "
         "probabilities, cluster and probabilities, or proportions of topics; one line per row, in the units of the data. "
@@ -68,6 +70,9 @@ def main(argv: list[str]) -> int:
         replicate=arguments.replicate,
         variant=arguments.variant,
     )
+    if arguments.json:
+        print_json(frame.astype(object).to_dict("records"))
+        return 0
     if arguments.to is None:
         sys.stdout.write(to_csv(frame).decode())
         return 0

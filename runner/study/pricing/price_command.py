@@ -28,6 +28,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
         ConfigError: an argument is invalid.
     """
     parser = Parser(
+        prints_json=True,
         prog="runner price",
         description="Predict the cost of a study's unfinished runs on this machine: "
         "CPU time, wall-clock time, memory and disk, from records of equal runs or from probes. "
