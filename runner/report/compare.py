@@ -90,14 +90,14 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _list_objects(comparison: Comparison) -> Iterator[dict[str, Any]]:
+def _list_objects(comparison: Comparison) -> Iterator[dict[Any, Any]]:
     """Objects for JSON: facts and settings by run, scores, tests of pairs and notes."""
     for section, table in (("run", comparison.facts), ("config", comparison.settings)):
         for name, values in table.to_dict("index").items():
             yield {"section": section, "name": name, "values": values}
-    scores = comparison.scores.stack(0, future_stack=True)
-    for (metric, run), score in scores.to_dict("index").items():
-        yield {"section": "score", "metric": metric, "run": run, **score}
+    scores: Any = comparison.scores.stack(0, future_stack=True)
+    for score in scores.rename_axis(["metric", "run"]).reset_index().to_dict("records"):
+        yield {"section": "score", **score}
     for test in comparison.tests.to_dict("records"):
         yield {"section": "difference", **test}
     for note in comparison.notes:

@@ -186,7 +186,7 @@ def print_uncut(table: Table) -> None:
     out.print(table, crop=False)
 
 
-def print_json(rows: Iterable[Mapping[str, object]]) -> None:
+def print_json(rows: Iterable[Mapping[Any, object]]) -> None:
     """Print the rows for ``--json``: one object per line.
 
     Values without a JSON form (a path, a time) become strings, and NaN becomes null.
