@@ -21,7 +21,7 @@ def read(page: str) -> str:
     return (ROOT / "docs" / page).read_text(encoding="utf-8")
 
 
-EXAMPLES = read("examples.md")
+EXAMPLES = "\n".join(map(read, ("add_a_component.md", "examples.md", "example_models.md")))
 RUN_COMMAND = re.compile(r"^    PYTHONPATH=\. (runner (?!test |arena ).*)$", re.M)
 
 
@@ -72,7 +72,7 @@ def run_as_printed(text: str, folder: Path) -> str:
 
 
 def test_complete_component_runs(tmp_path):
-    text = read("add_a_component.md")
+    text = read("add_a_component.md").split("\n## ")[0]
     files = write_files(text, tmp_path)
     (module,) = (name for name in files if name.endswith(".py") and not name.startswith("test_"))
     assert len(files[module].splitlines()) < 40
@@ -95,9 +95,11 @@ def test_own_game_runs(tmp_path):
 
 
 @pytest.mark.slow  # 8 s each; a component of a plug-in is in the fast test_readme_example
-@pytest.mark.parametrize("role", ["attacker", "dataset", "model", "gradient"])
-def test_example_of_each_role_runs(role, tmp_path):
-    text = sections()[role]
+@pytest.mark.parametrize(
+    "section", ["attacker", "dataset", "model", "gradient", "a method that uses the gradient"]
+)
+def test_example_of_each_role_runs(section, tmp_path):
+    text = sections()[section]
     write_files(text, tmp_path)
     output = run_as_printed(text, tmp_path)
     name = re.search(r'@register\("\w+", "(\w+)"\)', text).group(1)  # type: ignore[union-attr]

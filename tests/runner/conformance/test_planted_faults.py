@@ -16,11 +16,17 @@ from runner import run
 from runner.commands.cli import _answer
 from runner.disk import conf_folders
 
-PAGE = (Path(__file__).parents[3] / "docs" / "add_a_component.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[3] / "docs"
 FILES = {
     re.match(r"# (\S+)\n", text).group(1): text
-    for text in re.findall(r"```(?:python|yaml)\n(# \S+\.\w+\n.*?)```", PAGE, re.S)
+    for page in ("add_a_component.md", "examples.md")
+    for text in re.findall(
+        r"```(?:python|yaml)\n(# \S+\.\w+\n.*?)```", (DOCS / page).read_text("utf-8"), re.S
+    )
 }
+EXAMPLES = [
+    re.search(r"/(\w+)/(\w+)\.yaml", path).groups() for path in FILES if path.endswith(".yaml")
+]
 CLASS = FILES["walk.py"]
 YAML = FILES["conf/inference/walk.yaml"]
 FAULTS = yaml.safe_load(Path(__file__).with_name("planted_faults.yaml").read_text("utf-8"))
@@ -52,16 +58,24 @@ def conform(tmp_path, monkeypatch, capsys):
         return code, {line["check"]: line for line in lines}
 
     yield conform
-    for role, name in (("inference", "walk"), ("inference", "barker"), ("attacker", "noise")):
+    for role, name in [*EXAMPLES, ("attacker", "noise")]:
         sys.modules.pop(name, None)
         registry._registered.pop((role, name), None)
 
 
-def test_example_of_the_page_passes(conform):
-    code, results = conform(CLASS, YAML)
+@pytest.mark.parametrize(("role", "name"), EXAMPLES)
+def test_example_of_a_page_passes(role, name, conform):
+    text = FILES[f"{name}.py"]
+    assert len(text.splitlines()) <= 60
+    code, results = conform(text, FILES[f"conf/{role}/{name}.yaml"], name=name, role=role)
     assert {line["state"] for line in results.values()} == {"passed"}, json.dumps(results, indent=1)
-    assert len(results) == 14
+    assert len(results) == {"inference": 14, "attacker": 13}.get(role, 12)
     assert code == 0
+
+
+def test_pages_have_an_example_of_each_role():
+    roles = [role for role, _ in EXAMPLES]
+    assert sorted(roles) == ["attacker", "dataset", "gradient", "inference", "inference", "model"]
 
 
 @pytest.mark.parametrize("fault", FAULTS["walk"].values(), ids=list(FAULTS["walk"]))
