@@ -123,9 +123,13 @@ def headline(title: str) -> None:
 
 
 def announce(title: str, message: str | Text) -> None:
-    """Print an important message in a panel."""
+    """Print an important message: in a panel on a terminal, in one line elsewhere."""
+    line = plain(f"{title}: {' '.join(str(message).split())}")
     if out.quiet:
-        warnings.warn(plain(f"{title}: {message}"), RunnerWarning, stacklevel=2)
+        warnings.warn(line, RunnerWarning, stacklevel=2)
+        return
+    if not out.is_terminal:
+        out.print(f"warning  {line}", soft_wrap=True)
         return
     out.print(Panel(message, title=Text(title), border_style="yellow", expand=False))
 

@@ -121,6 +121,7 @@ def test_run_output_prints_user_words_verbatim(monkeypatch, capsys):
         "x:fire:[/y]",
         "d[red]:fire:",
         "[/a]:fire:",
+        "warning  t:fire:: m [/z] :fire:\n",
         "checks [/]",
         "c:fire:",
         "[/d]",
