@@ -53,7 +53,7 @@ def require_package(module: str, key: str, extra: str, package: str | None = Non
         module: top-level module of the package.
         key: command or override that requires it; begins the message.
         extra: name of the extra in pyproject.toml.
-        package: name in the message; None: name of the module.
+        package: name in the message, by default the name of the module.
 
     Raises:
         ConfigError: the package is missing; the message gives the command that installs it.

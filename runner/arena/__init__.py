@@ -1,1 +1,1 @@
-"""A method of the user's next to all others, on the problems of a suite."""
+"""Comparison of the user's method with all others on the problems of a suite."""

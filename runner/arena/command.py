@@ -1,4 +1,6 @@
-"""``runner arena``, the list of suites, and its commands: run, score, tune, show, pack, publish, verify."""
+"""``runner arena``, the list of suites, and its commands: run, score, tune, show, pack, publish,
+verify.
+"""
 
 from __future__ import annotations
 
@@ -63,8 +65,9 @@ def _run(argv: list[str]) -> int:
 
 
 def _print_place(given: argparse.Namespace, snapshot: Snapshot, code: int) -> int:
-    """Print the place of a row that has run, and the command of the page; returns the exit code of
-    its runs."""
+    """Print the place of a finished row and the command that writes its page; returns the exit code
+    of its runs.
+    """
     if code <= 1:
         suite, budget, _ = _open(given)
         lines = read_lines(suite, budget, [snapshot])
@@ -88,7 +91,7 @@ def _tune(argv: list[str]) -> int:
 
 
 def _score(argv: list[str]) -> int:
-    parser = _parser("score", "Scores draws that another program has made, as a row.")
+    parser = _parser("score", "Scores draws of another program as a row.")
     parser.add_argument("files", nargs="+", help="funnel.nc, problem=draws.npy, or a folder")
     parser.add_argument("--as", dest="name", required=True, help="name of the row")
     parser.add_argument(
@@ -124,7 +127,7 @@ def _repeat(given: argparse.Namespace, budget: str) -> str:
 
 
 def _plugins_of(given: argparse.Namespace) -> tuple[list[str], list[str]]:
-    """The user's modules, imported, and the overrides of the row with them."""
+    """Import the user's modules; returns them and the overrides of the row with these modules."""
     modules = list_named_plugins(given)
     import_plugins(modules)
     words = [word for word in given.overrides if not word.startswith("plugins=")]
@@ -163,9 +166,7 @@ def _publish(argv: list[str]) -> int:
         prog="runner arena publish",
         description="Writes the pages of suites as static files, for any web host.",
     )
-    parser.add_argument(
-        "folder", type=Path, help="folder of index.html and of a page for each suite"
-    )
+    parser.add_argument("folder", type=Path, help="folder for index.html and a page for each suite")
     parser.add_argument("suites", nargs="*", help="names (default: all with scores)")
     add_output_dir(parser, must_exist=True)
     conf_folders.add_option(parser)
@@ -211,7 +212,7 @@ def _pack(argv: list[str]) -> int:
     if snapshot is None:
         names = [s.name for s in find_snapshots(suite, budget, output_dir)]
         raise ConfigError(
-            f"arena pack: {name} was not run here{nearest(name, names)}; runner arena run does"
+            f"arena pack: {name} was not run here{nearest(name, names)}; run it with runner arena run"
         )
     row = snapshot.study.rows[0].name
     path = given.to or Path(f"{row.replace(' ', '_')}{SUFFIX}")
@@ -240,10 +241,10 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
 
 
 def main(argv: list[str]) -> int:
-    """Lists the suites, or runs one of the commands of the arena."""
+    """List the suites, or run one of the commands of the arena."""
     parser = Parser(
         prog="runner arena",
-        description="Your method next to all others: run it on every problem of a suite, show the page.",
+        description="Compares your method with all others: run it on every problem of a suite, then show the page.",
         epilog="runner arena COMMAND --help lists the options of a command.",
     )
     parser.add_argument(

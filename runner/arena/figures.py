@@ -1,5 +1,6 @@
-"""Figures of a suite's page: ranks, scores against costs, and of round robins each row against each
-opponent and the frontier of two scores."""
+"""Figures of a suite's page: ranks, scores against costs, and for round robins the score of each
+row against each opponent and the frontier of two scores.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ BROAD = 8.0  # inches: a wider figure has the page's width
 
 
 def list_figures(board: Board, rows: Sequence[str], ranked: Ranked) -> list[dict[str, Any]]:
-    """Every figure as the page shows it, the profile or the first ranks in the lead."""
+    """All figures in the order of the page; performance profiles or the first ranks come first."""
     suite = board.suite
     pictures = [
         draw_profiles(board),
@@ -39,7 +40,7 @@ def list_figures(board: Board, rows: Sequence[str], ranked: Ranked) -> list[dict
 
 
 def draw_boards(suite: Suite, lines: pd.DataFrame, ranked: Ranked) -> Iterator[Picture | None]:
-    """Ranks of every score, and every score against every cost."""
+    """Figures of the ranks of each score, and of each score against each cost."""
     kinds = list_costs(lines)
     scores = [str(table.metric) for table, _ in ranked]
     means = average(lines, [*scores, *(COST_PREFIX + kind for kind in kinds)])
@@ -61,8 +62,9 @@ def _view(picture: Picture) -> dict[str, Any]:
 
 
 def _draw_ranks(table: TableSpec, standings: list[Standing]) -> Picture | None:
-    """Diagram of the mean ranks of the rows that have a place, with critical differences if there are
-    enough problems for a test; None: too few rows."""
+    """Diagram of the mean ranks of the placed rows, with critical differences if there are enough
+    problems for a test; None if there are too few rows.
+    """
     scores = pd.DataFrame({s.row: s.ranks for s in standings if s.ranks})
     n, k = scores.shape
     if k < MIN_ROWS:
@@ -87,7 +89,8 @@ def _draw_ranks(table: TableSpec, standings: list[Standing]) -> Picture | None:
 def _draw_costs(
     suite: Suite, table: TableSpec, points: pd.DataFrame, rows: Sequence[str], kind: str
 ) -> Picture | None:
-    """Score against cost, by evaluation, and the Pareto front of final ones; None: no row has both.
+    """Score against cost at each evaluation, with the Pareto front of final scores; None if no row
+    has both.
 
     ``points``: ``trace`` of the score and of the kind of cost."""
     from components.figures.samples.cost import cost_figure
@@ -118,7 +121,7 @@ def pair_scores(
     """Mean scores of the rows against each opponent, by problem [rows, opponents].
 
     Replicate r meets opponent r mod M.  A pair without a finite score is NaN; a problem without
-    any is left out.
+    finite scores is omitted.
     """
     opponents = range(len(suite.opponents))
     final = final_lines(lines).reindex(columns=["problem", "row", "replicate", metric])
@@ -132,7 +135,7 @@ def pair_scores(
 
 
 def draw_pairs(suite: Suite, lines: pd.DataFrame, rows: Sequence[str]) -> Picture | None:
-    """The first score against each opponent; None: there is nothing."""
+    """First score against each opponent; None if there are no scores."""
     table = suite.tables[0]
     matrices = pair_scores(suite, lines, str(table.metric), rows) if suite.opponents else {}
     if not matrices:
@@ -145,8 +148,9 @@ def draw_pairs(suite: Suite, lines: pd.DataFrame, rows: Sequence[str]) -> Pictur
 
 
 def draw_profiles(board: Board) -> Picture | None:
-    """Performance profiles of the leading rows and the user's, a panel for each tolerance; None:
-    there are no costs to solve."""
+    """Performance profiles of the leading rows and the user's rows, with a panel for each
+    tolerance; None if the costs of solving the problems are unknown.
+    """
     suite = board.suite
     if suite.solve is None or not board.costs:
         return None
@@ -172,8 +176,9 @@ def draw_profiles(board: Board) -> Picture | None:
 
 
 def draw_frontier(suite: Suite, lines: pd.DataFrame, rows: Sequence[str]) -> Picture | None:
-    """The suite's two scores against each other, a panel for each problem; None: there is
-    nothing."""
+    """The suite's two scores against each other, with a panel for each problem; None if there are
+    no scores.
+    """
     if suite.frontier is None:
         return None
     from components.figures.samples.trade_off import trade_off_figure

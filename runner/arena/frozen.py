@@ -35,7 +35,7 @@ def list_open(suite: Suite) -> set[str]:
 
 
 def list_groups(suite: Suite) -> tuple[str, ...]:
-    """Frozen groups: the method too where it is the problem's, as a victim's is."""
+    """Frozen groups, including the inference method if the problem sets it (as for a victim)."""
     words = itertools.chain(suite.overrides, *suite.problems.values())
     return (*FROZEN, *(["inference"] if "inference" in list_keys(words) else []))
 
@@ -61,7 +61,7 @@ def refuse_frozen(suite: Suite, row: Row) -> None:
 def list_deviations(
     suite: Suite, limits: Mapping[str, float], problem: str, config: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Frozen keys that a run's config has otherwise than the suite."""
+    """Frozen keys whose values in a run's config differ from the suite's."""
     is_open = list_open(suite)
     replicates = [] if suite.replicates is None else [f"replicates={suite.replicates}"]
     composed = compose([*replicates, *suite.overrides, *suite.problems[problem]]).cfg
@@ -75,7 +75,7 @@ def list_deviations(
 
 
 def _close(group: str, config: Mapping[str, Any], is_open: set[str]) -> Any:
-    """A group of a config as runs freeze it, without its open keys and keys that are not set."""
+    """A group of a config in frozen form, without its open keys and unset keys."""
     value = config.get(group)
     if not isinstance(value, dict):
         return value

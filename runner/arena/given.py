@@ -1,7 +1,8 @@
-"""``runner arena score``: draws that another program has made, as a row of a suite.
+"""``runner arena score``: draws of another program as a row of a suite.
 
-Each problem has a file, which a run with ``inference=given_draws`` reads and scores like draws of a
-method here: its record, its place and its pack are like any other row's."""
+Each problem has a file, which a run with ``inference=given_draws`` reads and scores like the draws
+of a registered method; the row is recorded, ranked and packed like any other row.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +29,11 @@ STATED = "(costs stated)"  # suffix of a row's name if its costs are stated, not
 
 
 def make_given_row(suite: Suite, name: str, words: Sequence[str], costs: Sequence[str]) -> Row:
-    """A row of draws from files, which are read to refuse bad ones.
+    """Make a row from files of draws; invalid files are rejected.
 
     Args:
-        words: files or folders; a file is named as its problem, or is given as problem=file.
-        costs: kind=number, of a replicate, on each problem.
+        words: files or folders; a file has the name of its problem, or is given as problem=file.
+        costs: kind=number, the cost of a replicate on each problem.
 
     Raises:
         ConfigError: a cost is wrong, or a file belongs to no problem of the suite.
@@ -63,14 +64,14 @@ def _find_files(suite: Suite, words: Sequence[str]) -> Iterator[tuple[str, Path]
 
 
 def print_parameters(suite: Suite) -> None:
-    """Prints the names of the parameters of each problem, in their order, and their number."""
+    """Print the number and the ordered names of the parameters of each problem."""
     for problem in suite.problems:
         density, *_ = _load(suite, problem, ["inference=given_draws"])
         print_fact(f"{problem}: ", f"{join_names(density.names)} ({len(density.names)})")
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Names in their order; those of a vector as its first and its last: x1 … x9."""
+    """Ordered names; a vector is abbreviated to its first and last elements: x1 … x9."""
 
     def locate(place: tuple[int, str]) -> tuple[str, int]:
         index, name = place

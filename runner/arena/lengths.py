@@ -1,9 +1,9 @@
-"""Length of a run that has a cost as its budget: a few steps are taken, and their cost is counted.
+"""Length of a run with a cost budget, computed from the counted cost of a few steps.
 
-    steps = t + (limit − cost(t)) / cost of a step,   the least over the limits
+    steps = t + (limit − cost(t)) / cost of a step,   the minimum over the limits
 
 A burn-in is a share of the steps.  A warm-up is rehearsed until it takes its share of the cost, and
-the steps of a method that adapts are given to spare: the budget ends the run.  Draws are thinned to
+a method that adapts gets more steps than needed: the budget ends the run.  Draws are thinned to
 a number that fits memory, and evaluations are spaced geometrically in the cost.  Draws from
 a fitted posterior use at most half of a limit.  Keys that the user has set are kept.
 """
@@ -49,8 +49,9 @@ SHORT = ["replicates=1", "tracking=false", "record_every=1000"]
 
 
 def find_length(suite: Suite, limits: Limits, overrides: list[str]) -> list[str]:
-    """Overrides that make a run as long as its budget; empty if it cannot be composed (freezing
-    reports the reason) or if none of the costs is counted."""
+    """Overrides that adjust the length of a run to its budget; empty if the run cannot be composed
+    (freezing reports the reason) or if none of the costs is counted.
+    """
     refusals = (RunnerError, DataUnavailableError)
     if not limits:
         return []
@@ -67,7 +68,7 @@ def find_length(suite: Suite, limits: Limits, overrides: list[str]) -> list[str]
 
 @dataclass(frozen=True)
 class RunLength:
-    """The search for the length of a run within limits."""
+    """Search for the length of a run within limits."""
 
     suite: Suite
     limits: Limits
@@ -109,8 +110,9 @@ class RunLength:
         return [f"inference.draws={draws}"] if share > POSTERIOR else []
 
     def count(self, costs: Costs | None) -> int | None:
-        """Steps by the costs of the first probe, or of a longer one if the method adapts; None: no
-        cost is counted."""
+        """Number of steps, from the costs of the first probe, or of a longer one if the method
+        adapts; None if no cost is counted.
+        """
         if costs is None:  # it fails early: a run as long as the probe shows that
             return 2 * PROBES[0]
         steps = count_steps(costs, self.limits, PROBES[0])
@@ -120,7 +122,7 @@ class RunLength:
         return steps if costs is None else count_steps(costs, self.limits, PROBES[1])
 
     def choose(self, steps: int) -> dict[str, Any]:
-        """Values for this many steps, of the keys that the user has not set."""
+        """Values for ``steps`` steps of the keys that the user has not set."""
         warm_up = int(self.suite.warm_up * steps)
         values: dict[str, Any] = {"steps": steps, "eval_every": GEOMETRIC}
         values |= {f"inference.{key}": warm_up for key in WARM_UP_KEYS if key in self.keys}
@@ -130,7 +132,7 @@ class RunLength:
         return {key: value for key, value in values.items() if key not in self.explicit}
 
     def fit_warm_up(self, warm_up: int) -> int:
-        """Steps of a warm-up that spends its share of the limits, or a little less."""
+        """Number of warm-up steps that spend at most the warm-up's share of the limits."""
         share = {kind: self.suite.warm_up * limit for kind, limit in self.limits.items()}
         for _ in range(TRIES):
             if warm_up < 2:
@@ -146,8 +148,10 @@ class RunLength:
 
 
 def rehearse_warm_up(overrides: list[str], limits: Limits, warm_up: int) -> tuple[int, float]:
-    """Steps that a replicate takes within limits, up to the second after its warm-up, and the share
-    of the limits that they cost; a failure is left to the run itself."""
+    """Number of steps that a replicate takes within limits, up to the second step after its
+    warm-up, and the share of the limits that they cost; failures are ignored here and reported by
+    the run.
+    """
     lengths = [f"steps={warm_up + 2}", "eval_every=null", f"inference.warmup={warm_up}"]
     lengths += [*budget_words(limits), "checkpoint_every=1000000"]
     lines = rehearse_replicate([*overrides, *lengths])
@@ -172,8 +176,9 @@ def rehearse_replicate(overrides: list[str], start_limits: Limits | None = None)
 
 
 def count_steps(costs: Costs, limits: Limits, probed: int) -> int | None:
-    """Steps that keep every limit, from the costs of ``probed`` and 2 ``probed`` steps; None if
-    no limited cost was counted."""
+    """Number of steps within all limits, from the costs of ``probed`` and 2 ``probed`` steps; None
+    if no limited cost was counted.
+    """
     steps = []
     for kind, (first, second) in costs.items():
         per_step = (second - first) / probed
@@ -183,7 +188,7 @@ def count_steps(costs: Costs, limits: Limits, probed: int) -> int | None:
 
 
 def to_words(values: Mapping[str, Any]) -> list[str]:
-    """Overrides of keys."""
+    """Convert keys to overrides."""
     return [f"{key}={value}" for key, value in values.items()]
 
 

@@ -1,4 +1,4 @@
-"""Suites of attackers: each problem has a norm, in which an attacker that has the key is bounded.
+"""Suites of attackers: each problem has a norm, which bounds the attackers with a key for it.
 
 An attacker that is always bounded in another norm is not applicable to the problem.
 """
@@ -20,8 +20,8 @@ NORM_KEY = "norm"
 def choose_norm(suite: Suite, problem: str, overrides: list[str]) -> list[str]:
     """Overrides that give a row's attacker the norm of a problem.
 
-    There are none if the suite has no norms, the attacker has no such key, the user has set it, or
-    the row cannot be composed (freezing reports the reason).
+    Empty if the suite has no norms, the attacker has no such key, the user has set it, or the row
+    cannot be composed (freezing reports the reason).
     """
     if problem not in suite.norms or f"attacker.{NORM_KEY}" in explicit_keys(overrides):
         return []
@@ -35,7 +35,7 @@ def choose_norm(suite: Suite, problem: str, overrides: list[str]) -> list[str]:
 
 
 def refuse_other_norm(suite: Suite, problem: str, run: FrozenRun) -> FrozenRun:
-    """The run, or a refusal of it if its attacker is bounded in another norm than the problem's."""
+    """The run, marked as refused if its attacker is bounded in a norm other than the problem's."""
     norm = suite.norms.get(problem)
     if norm is None or run.refused:
         return run
@@ -46,5 +46,5 @@ def refuse_other_norm(suite: Suite, problem: str, run: FrozenRun) -> FrozenRun:
     measure = attacker.measure() if isinstance(attacker, Evasion) else "no norm"
     if measure == norm:
         return run
-    why = f"attacker={attacker.name} is bounded in {measure}, the problem in {norm}"
+    why = f"attacker={attacker.name} is bounded in {measure}, but the problem requires {norm}"
     return replace(run, config={}, signature="", refused=why, unfit=True)

@@ -1,5 +1,6 @@
-"""Checks of a pack of scores that compute nothing: by the rules of its suite, its records, and the
-scores that they give."""
+"""Checks of a pack of scores without running it: rules of its suite, records, and the scores in
+them.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ Scores = dict[str, Any]
 
 @dataclass(frozen=True)
 class PackedCell:
-    """A replicate of a run with the scores that the pack states; replicate None: all together."""
+    """A replicate of a run with its packed scores; ``replicate`` is None if all are computed
+    together.
+    """
 
     run: FrozenRun
     replicate: int | None
@@ -46,18 +49,18 @@ class PackedCell:
 
     @property
     def name(self) -> str:
-        """As printed."""
+        """Name of the cell in messages."""
         return self.run.name + ("" if self.replicate is None else f", replicate {self.replicate}")
 
     @property
     def scores(self) -> Scores:
-        """As the record states them."""
+        """Scores in the record."""
         stated: Scores = self.facts["finished"][str(self.replicate or 0)]
         return stated
 
 
 def list_cells(snapshot: Snapshot) -> list[PackedCell]:
-    """Cells of all runs that are done."""
+    """Cells of all finished runs."""
     cells = []
     for run in snapshot.runs:
         facts = snapshot.facts(run)
@@ -69,24 +72,24 @@ def list_cells(snapshot: Snapshot) -> list[PackedCell]:
 
 
 def list_differences(before: Scores, after: Scores, tolerance: float) -> Iterator[str]:
-    """Scores that differ by more than the tolerance times the larger of both, in words."""
+    """Descriptions of scores that differ by more than the tolerance times the larger of the two."""
     for name in sorted(before.keys() | after.keys()):
         if TIMES & {name, base_name(name).partition("/")[0]}:
             continue
         if name not in before or name not in after:
-            yield f"{name} {'not stated' if name in after else 'does not come out'}"
+            yield f"{name} {'is not in the record' if name in after else 'is not reproduced'}"
             continue
         first, other = (s if isinstance(s, list) else [s] for s in (before[name], after[name]))
         if len(first) != len(other):
-            yield f"{name} of {len(first)} replicates stated, of {len(other)} here"
+            yield f"{name} has {len(first)} replicates in the record, {len(other)} here"
         for stated, current in zip(first, other, strict=False):
             both_missing = math.isnan(stated) and math.isnan(current)
             if not both_missing and not math.isclose(stated, current, rel_tol=tolerance):
-                yield f"{name} {stated:.6g} stated, {current:.6g} here"
+                yield f"{name} is {stated:.6g} in the record, {current:.6g} here"
 
 
 def check_table(opened: OpenedArchive, snapshot: Snapshot) -> str | None:
-    """A fault of the pack's table of scores: it is not what its records give."""
+    """Difference between the pack's table of scores and its records, or None."""
     name = f"{snapshot.name}_replicates.csv"
     packed = opened.folder / "report" / name
     with tempfile.TemporaryDirectory() as place:
@@ -97,12 +100,12 @@ def check_table(opened: OpenedArchive, snapshot: Snapshot) -> str | None:
     wrong = [line for line in stated if line not in given]
     missing = len(given - set(stated))
     if wrong:
-        return f"report/{name}: {len(wrong)} lines that its records do not give; first: {wrong[0]}"
+        return f"report/{name}: {len(wrong)} lines are not in its records; the first is {wrong[0]}"
     return f"report/{name}: lacks {missing} scores of its records" if missing else None
 
 
 def list_deviations(snapshot: Snapshot) -> Iterator[str]:
-    """Rules by which a pack of a suite deviates from the suite of this installation."""
+    """Deviations of a pack from the suite in this installation."""
     if not snapshot.study.name.startswith(f"{GROUP}."):
         return  # a study of any other kind
     suite = load_suite(snapshot.study.name.removeprefix(f"{GROUP}."))
@@ -116,7 +119,7 @@ def list_deviations(snapshot: Snapshot) -> Iterator[str]:
             yield f"{run.name}: the suite has no problem {problem}"
             continue
         if wrong := list(frozen.list_deviations(suite, limits, problem, run.config)):
-            yield f"{run.name}: {', '.join(wrong)}: not what suite {suite.name} has here"
+            yield f"{run.name}: {', '.join(wrong)}: differs from suite {suite.name} in this installation"
 
 
 def check_records(snapshot: Snapshot, cells: list[PackedCell]) -> Iterator[str]:

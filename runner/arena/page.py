@@ -1,6 +1,6 @@
 """The page of a suite: standings by every score, tables by problem, scores against costs.
 
-The user's rows are marked; it opens offline.
+The user's rows are marked, and the page opens offline.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ FAILED_OF_STATE = {"short": "checks that more steps would pass", "doubted": UNNA
 
 
 def read_board(suite: Suite, budget: str, output_dir: Path) -> Board:
-    """The board of the kept rows and of the user's below an output folder."""
+    """Board of the kept rows and the user's rows in an output folder."""
     frozen = find_snapshots(suite, budget, output_dir)
     user_rows = [snapshot.study.rows[0] for snapshot in frozen]
     return Board(suite, budget, read_lines(suite, budget, frozen), user_rows)
 
 
 def write(board: Board, path: Path, is_published: bool = False) -> Path:
-    """Writes the page of a board; ``is_published``: an index is next to it."""
+    """Write the page of a board; ``is_published`` is True if an index is written next to it."""
     suite = board.suite
     lines = board.lines
     rows = list_rows(board)
@@ -110,14 +110,14 @@ def write(board: Board, path: Path, is_published: bool = False) -> Path:
 
 
 def list_rows(board: Board) -> list[Row]:
-    """The user's rows, then the suite's rows that have lines."""
+    """The user's rows, then the suite's rows with scores."""
     names = set(board.lines["row"]).difference(board.own)
     kept = [row for row in board.suite.rows if row.name in names]
     return [*board.user_rows, *kept] or list(board.suite.rows)
 
 
 def to_kept(suite: Suite, lines: pd.DataFrame) -> Kept:
-    """Final scores as the tables of a report take them."""
+    """Final scores in the form of kept scores for the tables of a report."""
     final = final_lines(lines).rename(columns={"problem": "column"})
     scores = pd.concat(
         final.assign(table=table.name, score=final.get(str(table.metric), nan), protocol=UNKNOWN)
@@ -141,13 +141,13 @@ def to_kept(suite: Suite, lines: pd.DataFrame) -> Kept:
 
 
 def to_failures(state: str, checks: str) -> Failures:
-    """Failed checks of a line, by name."""
+    """Names of the failed checks of a line."""
     names = (checks or FAILED_OF_STATE[state]).split(JOIN) if state in FAILED_OF_STATE else []
     return dict.fromkeys(names, state == "short")
 
 
 def list_checks(lines: pd.DataFrame) -> dict[str, str]:
-    """Names of the checks that each row failed on some problem."""
+    """Names of the checks that each row failed on at least one problem."""
     names = lines[["row", CHECKS]].assign(**{CHECKS: lines[CHECKS].str.split(JOIN)}).explode(CHECKS)
     names = names[names[CHECKS] != ""].drop_duplicates().sort_values(CHECKS)
     return dict(names.groupby("row")[CHECKS].agg(JOIN.join))

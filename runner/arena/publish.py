@@ -18,7 +18,7 @@ TEMPLATE = Path(__file__).parent / "index.html.j2"
 
 
 def publish(suites: Sequence[Suite], output_dir: Path, folder: Path) -> Path:
-    """Writes a page for each suite that has scores, and the index: its path.
+    """Write a page for each suite with scores, and the index; returns the path of the index.
 
     Raises:
         ConfigError: no suite has scores.
@@ -29,7 +29,7 @@ def publish(suites: Sequence[Suite], output_dir: Path, folder: Path) -> Path:
         if (budget := choose_budget(suite, output_dir)) is not None
     ]
     if not boards:
-        raise ConfigError("arena publish: no suite has scores; runner arena run makes some")
+        raise ConfigError("arena publish: no suite has scores; run a row with runner arena run")
     folder.mkdir(parents=True, exist_ok=True)
     for board in boards:
         page.write(board, inside(folder, f"{board.suite.name}.html", "suite"), is_published=True)
@@ -37,8 +37,9 @@ def publish(suites: Sequence[Suite], output_dir: Path, folder: Path) -> Path:
 
 
 def choose_budget(suite: Suite, output_dir: Path) -> str | None:
-    """The longest budget in which the user has rows, else the longest with kept scores; None: the
-    suite has no scores."""
+    """Longest budget with rows of the user, or else with kept scores; None if the suite has no
+    scores.
+    """
     names = [name for name in suite.budgets or [""] if find_snapshots(suite, name, output_dir)]
     scored = suite.order_budgets(names or set(read_kept_lines(suite)["budget"]))
     return scored[-1] if scored else None

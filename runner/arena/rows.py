@@ -1,4 +1,4 @@
-"""Rows of a suite as studies of one row: their names, their frozen configs, their lines."""
+"""Rows of a suite as studies with a single row: names, frozen configs and recorded lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROLES = ("inference", "model", "attacker", "dataset", "gradient")  # a row is na
 
 
 def make_row(overrides: list[str], label: str | None) -> Row:
-    """A row with these overrides."""
+    """Make a row with the given overrides."""
     name = label or name_row(overrides)
     if "/" in name or not name.strip():
         raise ConfigError(f"--as {name!r}: not a valid row name; choose one such as mine")
@@ -35,14 +35,14 @@ def make_row(overrides: list[str], label: str | None) -> Row:
 
 
 def name_row(overrides: list[str]) -> str:
-    """Name of a row: its component, or all of its overrides."""
+    """Default name of a row: its component, or all of its overrides."""
     chosen = snapshots.choose_components(overrides)
     named = next((chosen[role] for role in ROLES if role in chosen), "")
     return named or " ".join(overrides) or "mine"
 
 
 def quote_words(words: Sequence[str]) -> str:
-    """Overrides as a shell takes them."""
+    """Overrides quoted for a shell."""
     return " ".join(f"'{word}'" if set(word) & set("[]{}() ") else word for word in words)
 
 
@@ -52,10 +52,10 @@ def snapshot_name(suite: Suite, budget: str, row: str) -> str:
 
 
 def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[str]) -> Snapshot:
-    """Composes a row on every problem, each as long as the budget allows, and saves the snapshot.
+    """Compose a row on every problem, with a length set by the budget, and save the snapshot.
 
     Raises:
-        ConfigError: the row has a mistake, or no problem can be composed with it.
+        ConfigError: the row is invalid, or cannot be composed with any problem.
     """
     refuse_frozen(suite, row)
     limits = suite.budgets.get(budget, {})
@@ -97,7 +97,7 @@ def prepare_row(
     modules: Sequence[str] = (),
     fresh: bool = False,
 ) -> Snapshot:
-    """The snapshot of a row, frozen now unless it exists.
+    """Snapshot of a row, frozen now if it does not exist.
 
     Raises:
         ConfigError: the snapshot has other overrides, or the row cannot be frozen.
@@ -118,7 +118,7 @@ def prepare_row(
 
 
 def find_snapshots(suite: Suite, budget: str, output_dir: Path) -> list[Snapshot]:
-    """Frozen rows of a budget, in the order in which they were frozen."""
+    """Frozen rows of a budget, in the order of freezing."""
     pattern = snapshot_name(suite, budget, "*")
     paths = sorted((output_dir / "studies").glob(f"{pattern}/snapshot.yaml"))
     loaded = [snapshots.load(path.parent.name, output_dir) for path in paths]
@@ -126,8 +126,9 @@ def find_snapshots(suite: Suite, budget: str, output_dir: Path) -> list[Snapshot
 
 
 def read_lines(suite: Suite, budget: str, frozen: list[Snapshot]) -> pd.DataFrame:
-    """Lines of the user's rows, and the kept lines of the budget, with costs that count, each
-    replicate once; a row of the user's takes precedence over a kept one of its name."""
+    """Lines of the user's rows and the kept lines of the budget, with the compared costs and each
+    replicate once; a row of the user takes precedence over a kept row of the same name.
+    """
     own = read_snapshots(suite, budget, frozen)
     kept = read_kept_lines(suite)
     kept = kept[(kept["budget"] == budget) & ~kept["row"].isin(own["row"])]

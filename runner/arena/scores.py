@@ -1,7 +1,8 @@
-"""Scores and costs of the runs of a suite as a frame, a line for each evaluation of a replicate.
+"""Scores and costs of the runs of a suite as a frame with a line for each evaluation of a
+replicate.
 
-Its columns are ``FIXED``, where ``step`` is −1 at the end of a run, and a column for each metric,
-NaN where a line has none.  Kept scores are the same frame as CSV: ``conf/arena/<suite>.csv.gz``.
+The columns are ``FIXED``, where ``step`` is −1 at the end of a run, and one for each metric, NaN if
+a line lacks it.  Kept scores are stored as CSV: ``conf/arena/<suite>.csv.gz``.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ DIGITS = 6  # significant ones, of a kept score
 
 
 def to_frame(lines: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Lines with values of ``FIXED`` and of metrics as a frame."""
+    """Convert lines with values of ``FIXED`` and of metrics to a frame."""
     listed = list(lines)
     metrics = {name for line in listed for name in line}.difference(FIXED)
     frame = pd.DataFrame(listed, columns=[*FIXED, *sorted(metrics)])
@@ -55,7 +56,7 @@ def final_lines(lines: pd.DataFrame) -> pd.DataFrame:
 
 
 def read_snapshots(suite: Suite, budget: str, frozen: Iterable[Snapshot]) -> pd.DataFrame:
-    """Lines of every run of snapshots."""
+    """Lines of all runs in snapshots."""
     gold = load_gold(suite)
     return to_frame(
         line
@@ -104,7 +105,7 @@ def _read_run(
 
 
 def find_method(run: FrozenRun) -> type[Any] | None:
-    """The inference method of a run, which is imported; None: it is not known here."""
+    """Inference method of a run, which is imported; None if it is not registered."""
     from components import registry
 
     name = run.config.get("inference", {}).get("name")
@@ -123,7 +124,7 @@ def _by_replicate(shown: Set[str], line: dict[str, Any]) -> dict[int, dict[str, 
 
 
 def find_state(run: FrozenRun, facts: Facts, limits: dict[str, float]) -> State:
-    """State of a run, in the words of a leaderboard."""
+    """State of a run, as named in a leaderboard."""
     if run.refused:
         return "not applicable" if run.unfit else "not run"
     if not facts or facts["state"] in ("pending", "running", "interrupted", "pruned"):
@@ -138,7 +139,7 @@ def find_state(run: FrozenRun, facts: Facts, limits: dict[str, float]) -> State:
 
 
 def write_kept(lines: pd.DataFrame, path: Path) -> None:
-    """Writes lines in a fixed order, without metrics that none of them has."""
+    """Write lines in a fixed order, without metrics that are missing in all lines."""
     metrics = [name for name in lines.columns.difference(FIXED) if lines[name].notna().any()]
     write_stored(lines.sort_values(ORDER)[[*FIXED, *metrics]], DIGITS, path)
 

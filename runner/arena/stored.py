@@ -2,7 +2,7 @@
 
 ``conf/arena/<suite>.gold.csv.gz`` has the predictions of the gold row, the reference for the
 predictions of other rows: a line for each test row of a problem with the label, and mean and
-standard deviation of the gold row's predictive, in the units of the labels.
+standard deviation of the gold row's predictive distribution, in the units of the labels.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DIGITS = 8
 
 
 def stored_file(name: str | None, ending: str = "csv.gz") -> Path | None:
-    """Where the data of a suite are, or would be; None: the suite has no YAML."""
+    """Path for the data of a suite; None if the suite has no YAML."""
     path = conf_folders.find(GROUP, name) if name else None
     return path and path.with_name(f"{name}.{ending}")
 
@@ -34,8 +34,7 @@ def stored_file(name: str | None, ending: str = "csv.gz") -> Path | None:
 def read_stored(
     path: Path, types: Mapping[str, type], check: Callable[[pd.DataFrame], pd.DataFrame]
 ) -> pd.DataFrame:
-    """The checked contents of a file, of which some columns have these types; numbers have all of
-    their digits.
+    """Validated content of a file with the given column types; numbers have full precision.
 
     Raises:
         ConfigError: the file is damaged.
@@ -50,20 +49,17 @@ def read_stored(
         )
         return check(table)
     except (OSError, EOFError, ValueError, KeyError) as error:
-        raise ConfigError(
-            f"{path}: cannot be read ({error}); put back the file that was there"
-        ) from None
+        raise ConfigError(f"{path}: cannot be read ({error}); restore the original file") from None
 
 
 def write_stored(table: pd.DataFrame, digits: int, path: Path) -> None:
-    """Writes a file, numbers with this many significant digits; the same table gives the same
-    bytes."""
+    """Write a file, with ``digits`` significant digits; equal tables give identical bytes."""
     text = table.to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
     write_bytes(path, gzip.compress(text.encode(), 9, mtime=0))
 
 
 def load_gold(suite: Suite) -> pd.DataFrame:
-    """The kept predictions of a suite, empty where there are none: problem, label, mean, sd.
+    """Kept predictions of a suite (problem, label, mean, sd); empty if there are none.
 
     Raises:
         ConfigError: the file is damaged.
@@ -76,9 +72,10 @@ def load_gold(suite: Suite) -> pd.DataFrame:
 
 
 def keep_gold(suite: Suite, snapshot: Snapshot) -> int:
-    """Write the predictions of the gold row's runs, replacing stored ones of the same problems.
+    """Write the predictions of the gold row's runs, replacing stored predictions of the same
+    problems; returns the number of problems.
 
-    A cell of the study has a problem's name as its value.  Returns: the number of problems."""
+    The value of each cell of the study is the name of a problem."""
     path = stored_file(suite.name, ENDING)
     new = {
         problem: predictions.assign(problem=problem)

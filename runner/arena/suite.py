@@ -1,7 +1,7 @@
-"""Suites: frozen problems, budgets and scores, and the rows that are compared on them.
+"""Suites: frozen problems, budgets and scores, and the compared rows.
 
-A suite is a study with a few more keys, ``conf/arena/<name>.yaml``; the kept scores of its rows
-are ``conf/arena/<name>.csv.gz``.
+A suite is a study with additional keys in ``conf/arena/<name>.yaml``; the kept scores of its rows
+are in ``conf/arena/<name>.csv.gz``.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Frontier(StrictModel):
-    """Two scores of the tables that a figure shows against each other."""
+    """Two scores of the tables, plotted against each other in a figure."""
 
     x: str
     y: str
 
 
 class Solve(StrictModel):
-    """When a problem is solved: its error is below a tolerance, and stays there.
+    """Criterion for a solved problem: its error falls below a tolerance and stays there.
 
     The first tolerance decides the places; profiles and counts show all of them."""
 
@@ -40,7 +40,7 @@ class Solve(StrictModel):
 
 
 class Suite(StudyDefinition):
-    """The whole of ``conf/arena/<name>.yaml``."""
+    """Content of ``conf/arena/<name>.yaml``."""
 
     extends: str | None = None  # a suite with the first of its problems, and with its other keys
     measures: str  # in a few words, for the list of suites
@@ -72,14 +72,14 @@ class Suite(StudyDefinition):
         first = self.tables[0]
         if first not in self.ranked:
             raise ValueError(
-                f"table {first.name}: neither side of {first.metric} is better; give better, or "
+                f"table {first.name}: the direction of {first.metric} is unknown; set better, or put "
                 "another table first"
             )
         return self
 
     @model_validator(mode="after")
     def _check_names(self) -> Suite:
-        """Names of problems and of scores that the other keys refer to."""
+        """Check the names of problems and scores in the other keys."""
         for problem in self.norms:
             if problem not in self.problems:
                 raise ValueError(
@@ -96,18 +96,19 @@ class Suite(StudyDefinition):
         named |= {"solve.metric": self.solve.metric} if self.solve else {}
         for key, metric in named.items():
             if metric not in self.metrics:
-                raise ValueError(f"{key}: {metric} has no table; give it one")
+                raise ValueError(f"{key}: {metric} has no table; add one")
         return self
 
     @property
     def ranked(self) -> list[TableSpec]:
-        """Tables by which rows are ranked: tables of scores with a better direction (a coverage
-        is best in the middle, and only shown)."""
+        """Tables by which rows are ranked: tables of scores with a direction (a coverage has none,
+        so it is only shown).
+        """
         return [t for t in self.tables if t.better or t.score_direction(t.metrics[0])]
 
     @property
     def metrics(self) -> list[str]:
-        """Metrics of the tables; the first one decides the lead."""
+        """Metrics of the tables; the first one determines the leader."""
         return [str(table.metric) for table in self.tables]
 
     def direction(self, table: TableSpec) -> ScoreDirection:
@@ -123,25 +124,25 @@ class Suite(StudyDefinition):
 
     @property
     def experiment(self) -> str:
-        """Experiment that the runs are recorded under."""
+        """Experiment under which the runs are recorded."""
         return f"{GROUP}.{self.name}"
 
     def budget(self, name: str | None) -> str:
-        """A budget by its name; without a name the first one, or empty if the suite has no budgets.
+        """Budget with a given name, by default the first one; empty if the suite has no budgets.
 
         Raises:
-            ConfigError: there is no such budget.
+            ConfigError: the budget does not exist.
         """
         if name is not None and name not in self.budgets:
             raise ConfigError(f"--budget {name}: no such budget{nearest(name, self.budgets)}")
         return name or next(iter(self.budgets), "")
 
     def order_budgets(self, scored: Container[Any]) -> list[str]:
-        """Its budgets that have scores, the longest last."""
+        """Budgets with scores, the longest last."""
         return [name for name in ("", *self.budgets) if name in scored]
 
     def to_study(self, rows: list[Row]) -> StudyDefinition:
-        """The study of these rows on all problems."""
+        """Study of the given rows on all problems."""
         keys = {key: getattr(self, key) for key in StudyDefinition.model_fields}
         nothing: dict[str, Any] = {"figures": [], "evolutions": [], "spreads": [], "ranks": []}
         gold = self.gold if self.gold in {row.name for row in rows} else None
@@ -152,10 +153,10 @@ class Suite(StudyDefinition):
 
 
 def load_suite(name: str, may_extend: bool = True) -> Suite:
-    """The suite ``conf/arena/<name>.yaml``, the runner's or of ``--config-dir``.
+    """Load the suite ``conf/arena/<name>.yaml`` of the runner or of ``--config-dir``.
 
     Raises:
-        ConfigError: the suite does not exist, or it is not valid.
+        ConfigError: the suite does not exist or is invalid.
     """
     path = conf_folders.find(GROUP, name)
     if path is None:

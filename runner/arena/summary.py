@@ -1,5 +1,6 @@
-"""The arena on the terminal: the list of suites, the plan of a row, its places, and the first rows of
-a board."""
+"""Terminal output of the arena: list of suites, plan of a row, its places, and the first rows of a
+board.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +34,9 @@ LISTED = ("suite", "measures", "size", "leader", "time")
 
 
 def list_suites() -> int:
-    """Print every suite with its measure, its leader and the time of a row on this machine; in a
-    pipe as one line of cells."""
+    """Print each suite with its metric, its leader and the time of a row on this machine; in a
+    pipe, one line per suite.
+    """
     for suite in map(load_suite, conf_folders.names(GROUP)):
         cells = _describe_suite(suite)
         if is_terminal(sys.stdout):
@@ -62,8 +64,9 @@ def _describe_suite(suite: Suite) -> list[str]:
 
 
 def time_of_row(lines: pd.DataFrame, problems: Collection[str], jobs: int | None = None) -> str:
-    """Time of a row with this many runs at once (default: one per core), by the median CPU seconds
-    of the kept rows on each problem; empty: not counted."""
+    """Time of a row with ``jobs`` parallel runs (default: one per core), from the median CPU
+    seconds of the kept rows on each problem; empty if they were not counted.
+    """
     seconds = final_lines(lines).reindex(columns=["row", "problem", COST_PREFIX + CPU_SECONDS])
     spent = seconds[seconds["problem"].isin(problems)].groupby(["problem", "row"]).sum()
     total = spent.groupby("problem").median().to_numpy().sum()
@@ -80,11 +83,11 @@ def print_plan(suite: Suite, budget: str, row: Row, problems: Sequence[str], job
     print_fact(
         "plan     ",
         f"{row.name}: {len(problems)} of {len(suite.problems)} problems of "
-        f"{_title(suite, budget)}, {n} replicate{'s' if n > 1 else ''} each, {jobs} at once",
+        f"{_title(suite, budget)}, {n} replicate{'s' if n > 1 else ''} each, {jobs} in parallel",
     )
     kept = read_kept_lines(suite).query("budget == @budget")
     if time := time_of_row(kept, problems, jobs):
-        print_fact("time     ", f"about {time}, by the CPU seconds of the kept rows")
+        print_fact("time     ", f"about {time}, estimated from the CPU seconds of the kept rows")
 
 
 def _title(suite: Suite, budget: str) -> str:
@@ -92,12 +95,12 @@ def _title(suite: Suite, budget: str) -> str:
 
 
 def amount(value: float) -> str:
-    """A cost or a score; a dash if it is not finite."""
+    """Format a cost or a score, a dash if it is not finite."""
     return number(value) if math.isfinite(value) else "–"
 
 
 def rank_cells(standing: Standing) -> list[str]:
-    """Mean rank and median score of a row; dashes without them."""
+    """Mean rank and median score of a row; dashes for missing values."""
     rank = f"{standing.mean_rank:.1f}" if standing.ranks else "–"
     return [rank, amount(standing.typical)]
 
@@ -105,8 +108,9 @@ def rank_cells(standing: Standing) -> list[str]:
 def tabulate_board(
     board: Board, standings: Sequence[Standing]
 ) -> tuple[list[str], list[list[str]]]:
-    """Header and cells of the first rows of the board and of the user's: problems solved and costs,
-    or mean ranks, ``standings`` by the first score."""
+    """Header and cells of the first rows of the board and of the user's rows: solved problems and
+    costs, or mean ranks (``standings`` by the first score).
+    """
     if board.solved and board.suite.solve:
         columns = [f"< {number(t)}" for t in board.suite.solve.tolerances]
         columns += ["ratio", "gradients"]
@@ -132,7 +136,9 @@ def tabulate_board(
 
 
 def print_board(board: Board) -> None:
-    """The first rows of the board and the user's, with the problems on which these are not done."""
+    """Print the first rows of the board and the user's rows, with the unfinished problems of the
+    latter.
+    """
     suite = board.suite
     standings = [] if board.solved else board.rank(suite.tables[0])
     header, shown = tabulate_board(board, standings)
@@ -144,7 +150,7 @@ def print_board(board: Board) -> None:
         else "1 is the best rank; median: over problems"
     )
     print_fact("columns  ", f"{meaning}; {FAILED_CHECK_MARK}: problems on which checks failed")
-    print_fact("rows     ", f"{len(shown)} of {board.lines['row'].nunique()}; the page has all")
+    print_fact("rows     ", f"{len(shown)} of {board.lines['row'].nunique()}; the page shows all")
     is_unfinished = board.lines["row"].isin(board.own) & (board.lines["state"] != "done")
     unfinished = board.lines[is_unfinished]
     for (row, state), group in unfinished.groupby(["row", "state"], sort=False):

@@ -1,7 +1,7 @@
-"""``runner arena tune``: settings of a row, chosen on a suite's validation problems at the budget of
-its runs.
+"""``runner arena tune``: choose settings of a row on a suite's validation problems, at the budget
+of its runs.
 
-The cost of the choice is written next to the page of the suite and stated by the row that is run
+The cost of the choice is written next to the page of the suite, and reported by rows that are run
 with these settings.
 """
 
@@ -31,7 +31,7 @@ from runner.terminal.tables import print_fact, print_table
 
 
 def list_settings(overrides: Sequence[str]) -> list[list[str]]:
-    """Every combination of the values in overrides such as ``inference.step_size=0.01,0.1``.
+    """All combinations of the values in overrides such as ``inference.step_size=0.01,0.1``.
 
     Raises:
         ConfigError: no override has several values.
@@ -47,7 +47,7 @@ def list_settings(overrides: Sequence[str]) -> list[list[str]]:
 
 
 def _list_values(word: str) -> list[str]:
-    """An override for each of its values."""
+    """One override for each of its values."""
     for override in parse_overrides([word]):
         if override.is_sweep_override():
             key = word.partition("=")[0]
@@ -56,10 +56,10 @@ def _list_values(word: str) -> list[str]:
 
 
 def to_validation(suite: Suite) -> Suite:
-    """The suite with its validation problems in place of its own.
+    """Suite with its validation problems in place of its problems.
 
     Raises:
-        ConfigError: it has none.
+        ConfigError: the suite has no validation problems.
     """
     if not suite.validation:
         raise ConfigError(
@@ -75,13 +75,13 @@ def to_validation(suite: Suite) -> Suite:
 
 
 def choice_file(suite: Suite, budget: str, row: str, output_dir: Path) -> Path:
-    """File of the row with the settings that were chosen for a budget."""
+    """File of the row with the settings chosen for a budget."""
     name = ".".join(filter(None, [row, budget, "tuned.json"]))
     return inside(output_dir / GROUP / suite.name, name, "--as")
 
 
 def read_tuned(suite: Suite, budget: str, row: Row, output_dir: Path) -> Row:
-    """The row, with the cost of its settings if they are those that were chosen for it."""
+    """The row, with the cost of choosing its settings if they were chosen by ``tune``."""
     path = choice_file(suite, budget, row.name, output_dir)
     if not path.is_file():
         return row
@@ -100,8 +100,8 @@ def tune(
     jobs: int,
     fresh: bool = False,
 ) -> tuple[Row, int]:
-    """Runs every setting on the validation problems: the row with the best one, by mean rank on the
-    suite's first score (ties: by its median), and the exit code.
+    """Run each setting on the validation problems; returns the row with the best setting, by mean
+    rank on the suite's first score (ties: by its median), and the exit code.
 
     Raises:
         ConfigError: there is nothing to choose from, or no setting has a score.
@@ -148,7 +148,7 @@ def tune(
 
 
 def describe_tie(best: Standing, metric: str) -> str:
-    """Reason for the choice among settings of the same mean rank."""
+    """Reason for the choice among settings with equal mean ranks."""
     n = len(best.tied)
     others = f"{n} other {'setting' if n == 1 else 'settings'}"
     return (
@@ -158,9 +158,9 @@ def describe_tie(best: Standing, metric: str) -> str:
 
 
 def count_costs(lines: pd.DataFrame, metric: str, budget: Mapping[str, float]) -> dict[str, float]:
-    """Costs by kind, summed over rows and problems, of a replicate.
+    """Costs of a replicate by kind, summed over rows and problems.
 
-    A run that diverged counts the budget that it was given."""
+    A diverged run counts as its full budget."""
     results = mean_results(lines, metric)
     total = results.drop(columns=["score", "state"]).sum()
     if n_failed := (results["state"] == "failed").sum():

@@ -1,6 +1,6 @@
-"""``runner arena verify FILE``: cells of a pack, drawn by seed, computed again in child processes.
+"""``runner arena verify FILE``: recompute randomly drawn cells of a pack in child processes.
 
-A cell is one replicate of one run; a run that carries its replicates together is one cell.  Four
+A cell is one replicate of one run; a run with vectorised replicates is one cell.  Four
 things must hold:
 
 1. problems, budget and replicates equal those in the local suite;
@@ -8,8 +8,9 @@ things must hold:
 3. the scores of each record agree with its last evaluation;
 4. each drawn cell, run again, reproduces its scores except times.
 
-A child sees neither the folder of this process nor its plug-ins (``python -P``): only those packed,
-and these only with ``--trust``."""
+A child process has no access to the folder or the plug-ins of this process (``python -P``): it
+imports only packed plug-ins, and these only with ``--trust``.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ SHOWN = 3  # scores that differ, a cell
 def compute_again(
     cell: PackedCell, snapshot: Snapshot, plugins: Path | None
 ) -> tuple[Scores | None, str]:
-    """Scores of a cell computed by a child process, None if it could not; its last line."""
+    """Scores of a cell computed by a child process (None after a failure), and its last line of
+    output.
+    """
     path = snapshot.file
     command = [sys.executable, "-P", "-m", "runner.study.one_run", str(path), cell.run.name]
     paths = [str(path) for path in (code.ROOT, plugins) if path is not None]
@@ -74,7 +77,9 @@ def compute_again(
 
 
 def prepare_again(snapshot: Snapshot, folder: Path, data_dir: Path) -> Snapshot:
-    """The pack's study below another folder, with the data of this machine, not tracked."""
+    """The pack's study in another output folder, with the data of this machine and without
+    tracking.
+    """
     paths = {"data_dir": str(data_dir), "output_dir": str(folder), "tracking": False}
     runs = [replace(run, config={**run.config, **paths}) for run in snapshot.runs]
     again = replace(snapshot, runs=runs, output_dir=folder)
@@ -83,11 +88,10 @@ def prepare_again(snapshot: Snapshot, folder: Path, data_dir: Path) -> Snapshot:
 
 
 def find_plugins(opened: OpenedArchive, snapshot: Snapshot, is_trusted: bool) -> Path | None:
-    """Folder of the packed plug-ins; None: no run needs one.
+    """Folder of the packed plug-ins; None if no run requires one.
 
     Raises:
-        ConfigError: there are some, and nobody has said that they may run, or their source is not
-            in the pack.
+        ConfigError: the plug-ins are not trusted, or their source is not in the pack.
     """
     if not snapshot.plugins:
         return None
@@ -105,7 +109,7 @@ def find_plugins(opened: OpenedArchive, snapshot: Snapshot, is_trusted: bool) ->
 
 
 def draw_cells(cells: list[PackedCell], count: str, seed: int) -> list[PackedCell]:
-    """Cells to compute again, without repetition.
+    """Cells to recompute, drawn without replacement.
 
     Raises:
         ConfigError: the count is neither a positive integer nor the word all.
@@ -118,15 +122,15 @@ def draw_cells(cells: list[PackedCell], count: str, seed: int) -> list[PackedCel
 
 
 def verify_opened(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
-    """Check an opened pack: 0 if everything agrees, 1 if something differs.
+    """Check an opened pack; returns 0 if everything agrees, 1 if something differs.
 
     Raises:
-        ConfigError: it holds no study, no run that is done, or code that is not trusted.
+        ConfigError: the pack has no study or no finished run, or its code is not trusted.
     """
     snapshot = snapshots.load(opened.study, opened.folder)
     cells = [] if snapshot is None else list_cells(snapshot)
     if snapshot is None or not cells:
-        raise ConfigError(f"{arguments.file}: holds no run that is done")
+        raise ConfigError(f"{arguments.file}: contains no finished run")
     wrong = list(list_deviations(snapshot))
     wrong += [fault] if (fault := check_table(opened, snapshot)) else []
     wrong += check_records(snapshot, cells)
@@ -161,20 +165,24 @@ def verify_opened(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
 
 
 def verify(argv: list[str]) -> int:
-    """Compute cells of a pack again; 0: they agree, 1: something differs, 2: it cannot be done."""
+    """Recompute cells of a pack; returns 0 if all agree, 1 if something differs, 2 if it is not
+    possible.
+    """
     parser = Parser(
         prog="runner arena verify",
-        description="Checks the scores of a pack, and computes some of its cells again.",
+        description="Checks the scores of a pack and recomputes some of its cells.",
         epilog="Exit code 0 if all agree, 1 if something differs, 2 if nothing could be computed.",
     )
     conf_folders.add_option(parser)
-    parser.add_argument("file", help="file of runner arena pack or of runner archive")
-    parser.add_argument("--cells", default="5", metavar="N", help="how many, or all (default: 5)")
+    parser.add_argument("file", help="file written by runner arena pack or runner archive")
+    parser.add_argument(
+        "--cells", default="5", metavar="N", help="number of cells, or all (default: 5)"
+    )
     parser.add_argument(
         "--seed",
         type=int,
         default=secrets.randbelow(10**6),
-        help="seed of the draw of cells (default: random; it is printed)",
+        help="seed for drawing the cells (default: random, and printed)",
     )
     parser.add_argument(
         "--tolerance",

@@ -50,7 +50,7 @@ class ClassDeclaration:
 
     @cached_property
     def keys(self) -> Set[str]:
-        """Keys of its YAML."""
+        """Keys of the component's YAML."""
         return frozenset({*self.fields, "name"})
 
     @cached_property
@@ -80,7 +80,7 @@ class ClassDeclaration:
 
     @cached_property
     def kinds(self) -> Set[str]:
-        """Kinds of problems that it poses or solves."""
+        """Kinds of problems that the component poses or solves."""
         return self.words("kind") or self.requires.kinds
 
     def offered_facts(self) -> list[ChoiceFacts]:

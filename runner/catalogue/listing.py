@@ -1,4 +1,4 @@
-"""``runner list``: families and counts on one screen, or the names of a role, one a line."""
+"""``runner list``: families and counts on one screen, or the names of a role, one per line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def main(argv: list[str]) -> int:
         prints_json=True,
         prog="runner list",
         description="Without a role: families of components, experiments and studies, with counts. "
-        "With a role: its members, one a line: name, summary, paper (for experiments: their "
+        "With a role: its members, one per line: name, summary, paper (for experiments: their "
         "components).",
         epilog="Exit code 0, or 2 for an unknown role. In a pipe or file the columns are separated "
         "by tabs, and the last column of a family lists its members.",
@@ -117,7 +117,7 @@ def _print_entries(group: str, entries: list[tuple[str, ...]], as_json: bool, ti
 
 
 def _print_overview() -> None:
-    """Print the families of every group with their counts; in a pipe, one family a line."""
+    """Print the families of every group with their counts; in a pipe, one family per line."""
     by_group = {group: members for group in GROUPS if (members := families(group))}
     if not is_terminal(sys.stdout):
         for group, members in by_group.items():

@@ -64,7 +64,7 @@ def _own(role: str, name: str) -> ClassDeclaration:
 
 
 def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
-    """Role at a dotted path, through nested components, and the components that may stand there.
+    """Role at a dotted path, through nested components, and the components allowed there.
 
     The component is the one named on the command line or in a YAML, otherwise any of the role.
     The role is "" if the path does not exist."""

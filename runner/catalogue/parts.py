@@ -7,8 +7,8 @@ A component is written as a name, with all keys from its own YAML, or as
 components in full, so that its record and its signature describe the whole run.
 
 A key may name a user's file, identified by its checksum, or code, whose module must be in
-``plugins``.  Declarations of built-in classes are read from the index, so that composing a config does not
-import torch.
+``plugins``.  Declarations of built-in classes are read from the index, so that composing a config
+does not import torch.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ def expand_component(
         values: its mapping.
         where: its key in the config.
         plugins: modules whose code its keys may name; files that they name get their checksums.
-            None: keys that name code or files are not examined.
-        inherited: keys of the component that holds it, used with the defaults of its YAML; None:
-            ``values`` contains these already.
+            None if keys that name code or files are not examined.
+        inherited: keys of the component that holds it, used with the defaults of its YAML; None if
+        ``values`` contains these already.
 
     Raises:
         ConfigError: a name does not exist, a value is neither a name nor a mapping with a name, a
@@ -227,8 +227,8 @@ def _sha256(name: object, where: str) -> str:
 def _refuse_untrusted(
     values: Values, imports: Collection[str], where: str, plugins: Collection[str]
 ) -> None:
-    """Refuse code named in a component's keys unless its module is in ``plugins`` or is the runner's
-    own module of games.
+    """Refuse code named in a component's keys unless its module is in ``plugins`` or is the
+    runner's own module of games.
 
     Raises:
         ConfigError: the code belongs to another module."""

@@ -104,7 +104,7 @@ def _show_component(role: str, name: str, as_json: bool) -> None:
 
 
 def _print_docstring(docstring: str) -> None:
-    """A docstring; its paragraphs are filled again where the terminal is too narrow for its lines."""
+    """Print a docstring; paragraphs are rewrapped if the terminal is too narrow for its lines."""
     is_narrow = (columns_of_terminal() or FULL_LINE) < FULL_LINE
     paragraphs: list[tuple[str, str]] = []
     may_join = False

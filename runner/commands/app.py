@@ -40,7 +40,7 @@ streams.install()
 
 @dataclass(frozen=True)
 class Attempt:
-    """How one job ended."""
+    """Result of an attempt to run a job."""
 
     code: int  # the exit code of its process
     value: float | list[float] | None = None  # its objective, or several
@@ -49,7 +49,7 @@ class Attempt:
 
 
 def attempt(composed: Composed, device: str | None = None) -> Attempt:
-    """Do one job.
+    """Run one job.
 
     ``device``: the device to resume on, in place of the recorded one.
     """
@@ -124,8 +124,8 @@ def work(resolved: ResolvedConfig) -> Attempt:
 def _describe_plugin_error(error: BaseException, resolved: ResolvedConfig) -> str:
     """One-line message for an error caused by users' code.
 
-    Either users' code raised the error, or ours raised it because of a value from users'
-    code.  "" if the run has no users' code or the error has a message of its own.
+    Either users' code raised the error, or our code raised it because of a value from users' code.
+    "" if the run has no users' code or the error has a message of its own.
     """
     from components import registry
     from components.contracts.plugins.calls import is_own_error
@@ -141,7 +141,7 @@ def _describe_plugin_error(error: BaseException, resolved: ResolvedConfig) -> st
     theirs = {choice: cls for choice, cls in chosen.items() if is_foreign(cls)}
     if not theirs:
         return ""
-    what = f"{', '.join(theirs)}: it returned a value that does not fit"
+    what = f"{', '.join(theirs)}: returned an invalid value"
     return str(refusal(what, error, list(theirs.values())[-1]))
 
 

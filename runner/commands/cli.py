@@ -191,7 +191,7 @@ def _dispatch(argv: list[str]) -> int:
         return code
     if not argv[0].startswith(("-", "+", "~")) and "=" not in argv[0]:
         print(
-            f"{argv[0]}: not a command or an override{nearest(argv[0], COMMANDS)}",
+            f"{argv[0]}: neither a command nor an override{nearest(argv[0], COMMANDS)}",
             file=sys.stderr,
         )
         return 2

@@ -1,8 +1,8 @@
 """Stage 1, compose: merge YAML files and command-line overrides into one config.
 
-Hydra chooses and merges the files.  Its loader is wrapped, here and in the jobs of sweeps: files are
-read within the limits for untrusted YAML, keys are set by ``apply_overrides``, and a config that
-names foreign code is refused.
+Hydra chooses and merges the files.  Its loader is wrapped, here and in the jobs of sweeps: files
+are read within the limits for untrusted YAML, keys are set by ``apply_overrides``, and a config
+that names foreign code is refused.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _files: dict[tuple[str, int], ConfigResult] = {}
 class Composed(NamedTuple):
     """A composed config, its experiment and the keys set on the command line.
 
-    ``experiment`` None: no experiment was chosen.  ``explicit`` None: smoke overrides have been
+    ``experiment`` is None if none was chosen.  ``explicit`` is None if smoke overrides have been
     applied already, as in the config of a record.
     """
 
@@ -157,7 +157,7 @@ class Loader(ConfigLoaderImpl):
 
 
 def _note_words(parsed: list[Override], cfg: DictConfig) -> None:
-    """Store all overrides where Hydra keeps them."""
+    """Store all overrides in Hydra's part of the config."""
     hydra = cfg.hydra
     task = [override for override in parsed if not override.is_hydra_override()]
     hydra.overrides.task = [override.input_line for override in task]

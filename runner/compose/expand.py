@@ -135,8 +135,8 @@ def to_container(cfg: DictConfig) -> Values:
 
 
 def _refuse_misplaced(config: Values, explicit: Collection[str]) -> None:
-    """Refuse a run without a required component, and components that are chosen by ``role.name`` or at
-    the wrong level.
+    """Refuse a run without a required component, and components that are chosen by ``role.name`` or
+    at the wrong level.
 
     Raises:
         ConfigError: a component is missing or misplaced; the message gives the correct override.
@@ -168,7 +168,7 @@ def _drop_foreign_keys(
     foreign = [k for k in values if k not in keys and f"{role}.{k}" not in explicit]
     if foreign:
         notes.append(
-            f"{role}={name}: ignoring {', '.join(foreign)} of the experiment, which it does not have"
+            f"{role}={name}: ignoring {', '.join(foreign)} of the experiment, which {name} does not have"
         )
     return {k: v for k, v in values.items() if k not in foreign}
 

@@ -83,8 +83,8 @@ def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
 
     Args:
         resolved: the config.
-        data: name of the data of a fitted model, which are not loaded; None: the dataset names
-            its data.
+        data: name of the data of a fitted model, which are not loaded; None for the name given by
+            the dataset.
 
     Raises:
         ConfigError: a key is invalid, or components are incompatible.
@@ -118,7 +118,7 @@ def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
 
 
 def _decision(settings: Settings, dataset: Dataset) -> DecisionKeys | None:
-    """Loss that predictions of test labels minimise; None: no decision is scored.
+    """Loss minimised by predictions of test labels; None if no decision is scored.
 
     Raises:
         ConfigError: a key is invalid, or the loss does not support the dataset's labels.
@@ -160,7 +160,9 @@ def _check_data_keys(settings: Settings, dataset: Dataset) -> None:
     if length is not None and settings.steps is not None and settings.steps > length:
         raise ConfigError(f"steps={settings.steps}: {chosen} has only {length}")
     if settings.debug == "overfit" and not has_rows:
-        raise ConfigError(f"debug=overfit: needs a supervised problem, {chosen} is a {kind}")
+        raise ConfigError(
+            f"debug=overfit: requires a supervised problem, but {chosen} is a {kind} problem"
+        )
     if settings.keep_predictions and (kind != "supervised" or dataset.target_kind() != "real"):
         raise ConfigError(
             f"keep_predictions: requires real labels, which {chosen} lacks; remove it"

@@ -200,7 +200,7 @@ def _check_predicts(inference: Inference, dataset: Dataset, why: str) -> None:
     """Refuse a method without predictions where predictions are needed.
 
     Raises:
-        UnfitError: naming the method."""
+        UnfitError: the method makes no predictions; the message names the method."""
     if Predicts not in inference.provided(dataset.poses()):
         raise UnfitError(f"{why}, and inference={inference.name} predicts nothing", "inference")
 

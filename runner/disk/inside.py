@@ -33,7 +33,7 @@ def inside(folder: Path, name: str, key: str) -> Path:
 
 
 def is_inside(folder: Path, path: Path) -> bool:
-    """True if a path, after following links, lies in a folder."""
+    """True if a path lies in a folder after its links are followed."""
     return path.resolve().is_relative_to(folder.resolve())
 
 

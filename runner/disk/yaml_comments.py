@@ -34,7 +34,7 @@ class _Reader:
         self.keys: list[YamlKey] = []
 
     def _inline(self, line: int, column: int) -> tuple[str, int]:
-        """Comment after a column of a line, and its column (−1: none)."""
+        """Comment after a column of a line, and its column (−1 without a comment)."""
         rest = self.lines[line][column:] if line < len(self.lines) else ""
         start = rest.find("#")
         # Only white space is allowed between a value and its comment.

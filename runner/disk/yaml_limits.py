@@ -29,7 +29,7 @@ DIGITS = re.compile(r"[-+]?[0-9_:]{4000,}")  # Python refuses longer numbers
 
 
 class YamlLimitError(yaml.YAMLError):
-    """YAML that is too large, too deep or recursive; ``line`` counts from 1, 0: unknown."""
+    """YAML that is too large, too deep or recursive; ``line`` counts from 1, or is 0 if unknown."""
 
     def __init__(self, problem: str, line: int = 0):
         super().__init__(problem)

@@ -64,10 +64,11 @@ def snapshot(state: Any, streams: dict[str, Tensor], facts: Facts) -> StateCopy:
 
 
 def save_checkpoint(folder: Path, taken: StateCopy, blocks: RowBlocks | None = None) -> Path:
-    """Write a checkpoint and remove all but the newest ``KEPT``.
+    """Write a checkpoint and remove all but the ``KEPT`` newest ones.
 
-    ``blocks`` contain earlier rows of the state's traces and receive new ones; None: no blocks
-    yet."""
+    ``blocks`` contain earlier rows of the state's traces and receive new ones; None if there are no
+    blocks yet.
+    """
     make_folder(folder)
     blocks = RowBlocks() if blocks is None else blocks
     # metadata are in the sidecar only: JSON can be read without safetensors
@@ -152,8 +153,9 @@ def _read(sidecar: Path) -> tuple[Facts, dict[str, Tensor]]:
 
 
 def load_newest(folder: Path, signature: str) -> tuple[Facts, dict[str, Tensor], list[str]]:
-    """Newest undamaged checkpoint: (facts, tensors, messages about newer, damaged ones); no facts
-    without a checkpoint."""
+    """Newest undamaged checkpoint: (facts, tensors, messages about newer damaged checkpoints);
+    facts are empty without a checkpoint.
+    """
     complaints: list[str] = []
     for sidecar in sorted(folder.glob("r*.json"), reverse=True):
         try:

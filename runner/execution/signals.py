@@ -15,7 +15,7 @@ class RunInterruptedError(Exception):
     """SIGINT or SIGTERM: the run has checkpointed and can be resumed."""
 
     def __init__(self, signum: int, step: int | None):
-        """``step`` is the step to resume from; None: the run is complete."""
+        """``step`` is the step to resume from, or None if the run is complete."""
         message = f"interrupted at step {step}; the same command resumes the run"
         super().__init__(
             message

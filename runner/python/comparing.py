@@ -20,8 +20,8 @@ def compare(
 
     Replicates are paired if runs share seed and data, because they then use the same rows and
     random streams.  Each pair of runs has the mean difference b − a, its standard error and, for
-    five or more replicates, the two-sided p of Wilcoxon's signed-rank test; for runs of one
-    replicate under attack, p of McNemar's exact test over test labels.  ``p_holm`` is
+    five or more replicates, the two-sided p of Wilcoxon's signed-rank test; for runs with one
+    replicate under attack, the p-value of McNemar's exact test over test labels.  ``p_holm`` is
     Holm-corrected over the pairs of runs of the same metric.
 
     Args:
@@ -29,7 +29,7 @@ def compare(
             is named by the prefix of its id.  Archives of studies are searched for ids, or
             contribute all their runs if nothing else is given.
         output_dir: folder of the records, for prefixes.
-        **named: runs with names of their own.
+        **named: runs with explicit names.
 
     Returns:
         The comparison.

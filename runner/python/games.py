@@ -5,7 +5,7 @@
     env = parallel_env("coin_game", size=3)
     observations, _ = env.reset(seed=0)
 
-Importing this takes PettingZoo (pip install pettingzoo gymnasium)."""
+This module requires PettingZoo (pip install pettingzoo gymnasium)."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
         """Begin an episode.
 
         Args:
-            seed: seed of the random numbers; None: they continue.
+            seed: seed of the random numbers; None continues them.
             options: none exist.
 
         Returns:

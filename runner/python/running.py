@@ -32,7 +32,7 @@ def run(experiment: str | None = None, /, *overrides: str, **keys: Any) -> Resul
     (simulated data, ignored keys) are issued as ``RunnerWarning``.
 
     Args:
-        experiment: a name from ``runner list experiment``; None: no experiment.
+        experiment: a name from ``runner list experiment``, or None.
         *overrides: overrides as on the command line, "key=value" or "--config-dir=folder".
         **keys: keys of the config; for a component a name, or a dict of its keys (with
             ``name`` to choose another).

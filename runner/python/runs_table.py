@@ -149,7 +149,7 @@ def main(argv: list[str]) -> int:
 
 
 def _print_summary(frame: pd.DataFrame, settings: list[str]) -> None:
-    """A line for each run, with its first two scores; columns that do not fit are left out."""
+    """Print a line for each run, with its first two scores; columns that do not fit are omitted."""
     lines = [_summarise(row, settings) for row in _to_rows(frame)]
     dropped = ["seconds", *CHOICE[1:]]
     while dropped and lines:
@@ -163,7 +163,7 @@ def _print_summary(frame: pd.DataFrame, settings: list[str]) -> None:
 
 
 def _show_age(started: str) -> str:
-    """Time since a run's start, in its largest unit."""
+    """Time since a run's start in the largest suitable unit."""
     seconds = (datetime.now(UTC) - datetime.fromisoformat(started)).total_seconds()
     size, unit = next((each for each in AGES if seconds >= each[0]), AGES[-1])
     return f"{seconds / size:.0f}{unit}"

@@ -78,8 +78,8 @@ def flat(
 
     Args:
         keys: the requested keys.
-        chosen: the chosen component of each role; None: ``keys`` are a complete config, and each
-            of its keys is listed.
+        chosen: the chosen component of each role; None if ``keys`` are a complete config, in which
+            case all keys are listed.
         above: prefix of ``keys``, ending with a dot.
 
     Raises:

@@ -91,8 +91,9 @@ def _is_valid(facts: Any) -> bool:
 
 @contextmanager
 def skip_unreadable(path: Path) -> Iterator[None]:
-    """Context that replaces a PermissionError of a record, or a folder of records, by a warning, once
-    for each."""
+    """Context that replaces a PermissionError of a record or a folder of records by a warning, once
+    per path.
+    """
     try:
         yield
     except PermissionError as error:
@@ -109,8 +110,9 @@ def list_folder(folder: Path) -> list[Path]:
 
 
 def read(folder: Path) -> Facts | None:
-    """run.json of a folder; None if it is missing or damaged (its run rebuilds it), or, with a
-    warning, if permission is denied."""
+    """run.json of a folder; None if it is missing or damaged (the run rebuilds it) or, after a
+    warning, if permission is denied.
+    """
     with skip_unreadable(folder):
         return load_facts(folder)
     return None

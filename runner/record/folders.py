@@ -11,13 +11,12 @@ from runner.record.facts import is_there, list_folder
 
 
 def runs(output_dir: Path) -> list[Path]:
-    """Every run folder under an output folder; of one that this user may not read there is a
-    warning."""
+    """All run folders under an output folder; folders without read permission cause a warning."""
     return [folder for folder in _folders(output_dir) if is_there(folder / facts.NAME)]
 
 
 def _folders(output_dir: Path) -> Iterator[Path]:
-    """Contents of the folders in which runs are recorded."""
+    """Content of the folders in which runs are recorded."""
     return (folder for experiment in list_folder(output_dir) for folder in list_folder(experiment))
 
 
@@ -28,11 +27,12 @@ def is_named(folder: Path, run: str) -> bool:
 
 
 def find(run: str, output_dir: Path) -> Path:
-    """A run named by its folder, or by its signature's beginning with or without its experiment.
+    """Find a run by its folder, or by the beginning of its signature with or without its
+    experiment.
 
     Raises:
-        ConfigError: none, or several, match.
-        PermissionError: this user may not read it.
+        ConfigError: no run or several runs match.
+        PermissionError: the folder is not readable for this user.
     """
     if (Path(run) / facts.NAME).exists():
         return Path(run)

@@ -52,7 +52,7 @@ class Record:
     def open(cls, job: Job, command: Sequence[str] | None = None) -> Record:
         """Open and lease the new or existing folder of a job.
 
-        ``command`` is the recorded command line; None: the command line of this process.
+        ``command`` is the recorded command line, by default the command line of this process.
 
         Raises:
             ConfigError: the folder is not writable, or another process runs the same job.
@@ -200,8 +200,9 @@ class Record:
         self._lines.sync()
 
     def rewind(self, replicate: int, step: int) -> str | None:
-        """Drop the lines that a replicate resumed from a checkpoint of ``step`` writes again; reports
-        lost lines."""
+        """Drop the lines that a replicate resumed from a checkpoint of ``step`` writes again;
+        reports lost lines.
+        """
         return self._lines.rewind(
             replicate, step, {int(r) for r in self.facts["finished"]} - {replicate}
         )

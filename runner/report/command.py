@@ -38,12 +38,12 @@ def _build_parser() -> Parser:
     parser.add_argument(
         "study",
         nargs="?",
-        help="name of a study, or that under which it was launched (--as); or the file of an archive",
+        help="name of a study, or the name under which it was launched (--as); or an archive file",
     )
     parser.add_argument(
         "--to",
         type=Path,
-        help="folder to write to (default: <output-dir>/<study>/report; of an archive <output-dir>/<study>/archived_report)",
+        help="folder to write to (default: <output-dir>/<study>/report; for an archive <output-dir>/<study>/archived_report)",
     )
     add_output_dir(parser)
     parser.add_argument(
@@ -62,7 +62,7 @@ def _build_parser() -> Parser:
     parser.add_argument(
         "--paper",
         action="store_true",
-        help="also LaTeX tables, figures as wide as a column and references, in paper/",
+        help="also LaTeX tables, column-wide figures and references, in paper/",
     )
     conf_folders.add_option(parser)
     plugins.add_option(parser, "as for runner study; a report imports none")

@@ -53,7 +53,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="show every key of the configurations, not the differences",
+        help="show all keys of the configurations, not only the differences",
     )
     arguments = parser.parse_args(argv[1:])
     if len(arguments.run) < 2 and not is_archive(arguments.run[0]):
@@ -115,7 +115,7 @@ def _readable(names: list[str], folders: list[Path]) -> list[ComparedRecord]:
             runs.append(load(find_in(name, folders)))
     if len(runs) < 2:
         raise ConfigError(
-            f"compare: {len(runs)} of {len(names)} runs can be read; give two or more that can"
+            f"compare: {len(runs)} of {len(names)} runs can be read; give at least two readable runs"
         )
     return sorted(runs, key=lambda run: run.facts["state"] != "done")
 

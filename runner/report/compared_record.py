@@ -53,7 +53,7 @@ def load(folder: Path) -> ComparedRecord:
         ConfigError: run.json or config.yaml is damaged.
         PermissionError: run.json is not readable for this user.
     """
-    hint = "; give the run's own command again"
+    hint = "; repeat the run's command"
     try:
         facts = load_facts(folder)
         config = read_config(folder)

@@ -191,17 +191,19 @@ def warnings(runs: list[ComparedRecord]) -> list[str]:
     messages = []
     data = list(dict.fromkeys(run.facts["data"] for run in runs))
     if len(data) > 1:
-        messages.append(f"different data ({', '.join(data)}): the results do not compare")
+        messages.append(f"different data ({', '.join(data)}): the results are not comparable")
     if len({run.facts["smoke"] for run in runs}) > 1:
-        messages.append("some are smoke runs (tiny data, few steps): the results do not compare")
+        messages.append(
+            "some are smoke runs (tiny data, few steps): the results are not comparable"
+        )
     for run in runs:
         if names := failed_checks(run.facts):
             messages.append(
-                f"{run.label} failed checks ({'; '.join(names)}): its results are not to be trusted as they are"
+                f"{run.label} failed checks ({'; '.join(names)}): do not trust its results"
             )
         if run.facts["state"] != "done":
             description = "shown is its result" if run.result else "it has no evaluation yet"
             if run.step is not None:
-                description = f"shown is its evaluation at step {run.step}"
+                description = f"its scores are from the evaluation at step {run.step}"
             messages.append(f"{run.label} is {run.facts['state']}: {description}")
     return messages

@@ -51,7 +51,7 @@ def provenance(
 
 
 def has_earlier_scores(snapshot: Snapshot | None, tables: list[TableLayout]) -> bool:
-    """True if a score in the tables comes from an earlier report, as all scores without runs do."""
+    """True if a score in the tables comes from an earlier report, such as a score without runs."""
     return snapshot is None or any(cell.earlier for cell in list_cells(tables))
 
 

@@ -21,8 +21,9 @@ MAX_EMBEDDED_BYTES = 2_000_000  # largest total size of embedded figures
 
 
 def details(runs: Sequence[RunView], folder: Path) -> dict[str, Any]:
-    """Values of the page's template: ``shared`` settings, ``places`` of runs by record, and links;
-    ``folder``: folder of the page."""
+    """Values for the page's template: ``shared`` settings, ``places`` of runs by record, and links;
+    ``folder`` is the folder of the page.
+    """
     settings = runs[0].config.items() if runs else ()
     shared = {k: v for k, v in settings if all(run.config.get(k) == v for run in runs)}
     size = sum(picture.stat().st_size for run in runs for picture in run.pictures)

@@ -14,15 +14,15 @@ MOST = 8  # largest number of settings in a line
 
 
 def beside(study: StudyDefinition) -> str:
-    """Row for comparison with the others: the reference row, or the first."""
+    """Row with which other rows are compared: the reference row, or the first."""
     return study.reference or study.rows[0].name
 
 
 def differs(snapshot: Snapshot | None) -> dict[str, str]:
     """Settings of each row that differ from the reference row, changed components first.
 
-    A setting has a value for each cell if they differ between cells.  Keys of only one of the two
-    rows belong to another component and are only counted.
+    A setting has one value per cell if its values differ between cells.  Keys of only one of the
+    two rows belong to different components and are only counted.
     """
     if snapshot is None:
         return {}
@@ -48,7 +48,7 @@ def differs(snapshot: Snapshot | None) -> dict[str, str]:
 
 
 def _describe_changes(changes: dict[str, dict[str, None]], n_extra: int, base: str) -> list[str]:
-    """Text with the first changed settings and the number of others."""
+    """Describe the first changed settings and the number of further ones."""
     # stable sort keeps the order of the config
     keys = sorted(changes, key=lambda key: not key.endswith(".name"))
     parts = [f"{key}={'|'.join(changes[key])}" for key in keys[:MOST]]

@@ -118,7 +118,8 @@ def _note_empty_rows(tables: list[TableLayout]) -> list[str]:
 def describe_part(
     only: Sequence[str], runs: list[RunView], with_earlier: bool = False
 ) -> list[str]:
-    """Selection of a partial report, the number of finished runs, and the others by state.
+    """Describe the selection of a partial report, the number of finished runs, and the other runs
+    by state.
 
     ``with_earlier``: earlier scores are included and may cover missing runs.
     """
@@ -139,7 +140,7 @@ def describe_part(
 
 
 def _note_other_data(tables: list[TableLayout]) -> list[str]:
-    """Note for each pair of different data of our and published scores."""
+    """Note for each combination of different data in our and published scores."""
     apart = defaultdict[tuple[str, str], list[str]](list)
     for laid in tables:
         published = laid.published

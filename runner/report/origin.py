@@ -42,7 +42,7 @@ class CellFacts:
 
     @property
     def failures(self) -> Failures:
-        """Failed checks of its runs."""
+        """Failed checks of the runs in the cell."""
         return self.failed or ({UNNAMED: False} if self.doubted else {})
 
 

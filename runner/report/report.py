@@ -1,4 +1,4 @@
-"""A report of a study: its pages, figures, and files of scores."""
+"""Report of a study: pages, figures, and files of scores."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def _figures(
     folder: Path,
     smoke: bool,
 ) -> tuple[dict[str, Picture], list[dict[str, Any]]]:
-    """Drawn figures, and every figure as the pages show it, with its PNG written.
+    """Drawn figures, and all figures for the pages, with their PNG files written.
 
-    Figures drawn from records that are not here stay as they are next to the kept scores.
+    Figures drawn from records that are not available here are taken from the kept scores.
     """
     new_pictures = draw_figures(study, snapshot, tables)
     pictures = kept.pictures()
@@ -77,11 +77,12 @@ def write(
     forms: Collection[str] = ("html", "md"),
     only: Sequence[str] = (),
 ) -> tuple[list[Path], list[TableLayout]]:
-    """Write the report into a folder.  Returns: the files, the page first, and the tables it shows.
+    """Write the report into a folder; returns the files, the page first, and the tables.
 
-    ``paper``: also write the parts for a paper into its folder ``paper/``; ``forms``: which pages;
-    ``only``: the selection that ``study`` and ``snapshot`` are restricted to.  If it contains a
-    smoke run, title, files and figures are marked."""
+    With ``paper``, LaTeX material is written to the subfolder ``paper/``; ``forms`` are the formats
+    of the pages; ``only`` is the selection of ``study`` and ``snapshot``.  If the report includes a
+    smoke run, its title, files and figures are marked.
+    """
     kept = kept or Kept()
     tables = layout_table(study, snapshot, kept)
     runs = run_views(snapshot)

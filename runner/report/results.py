@@ -1,4 +1,4 @@
-"""Tables of a study: every cell with its verdict, the best of a column, and comparisons of rows."""
+"""Tables of a study: cells with verdicts, the best cells of each column, and comparisons of rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Tests = dict[tuple[str, str], PairedDifference]  # by row and column
 
 
 def _set_verdicts(cells: list[Cell], published: Published | None, table: TableSpec) -> None:
-    """The verdicts on the cells of a table, their p corrected for their number."""
+    """Set the verdicts of the cells of a table, with p-values corrected for the number of cells."""
     judges = [_make_judge(cell, published, table) for cell in cells]
     corrected = holm_p({i: to_verdict().p for i, to_verdict in enumerate(judges)})
     for i, cell in enumerate(cells):
@@ -38,7 +38,7 @@ def _set_verdicts(cells: list[Cell], published: Published | None, table: TableSp
 def _make_judge(
     cell: Cell, published: Published | None, table: TableSpec
 ) -> Callable[..., Verdict]:
-    """``judge`` for one cell: its published number, and why the two cannot be compared."""
+    """Bind the arguments of ``judge`` for a cell, and set its published number."""
     cell.number = (
         published.number(cell.row.published_label, table.published_column or cell.column)
         if published
@@ -62,8 +62,9 @@ def _make_judge(
 
 
 def compare_with(laid: TableLayout, to: str, by_row: bool = True) -> Tests:
-    """Comparisons of all cells of a table with the cells of one row, or of one column, with p
-    corrected for their number."""
+    """Comparisons of all cells of a table with the cells of one row or one column, with p-values
+    corrected for the number of comparisons.
+    """
     scored = [cell for cell in laid.cells if cell.values and not cell.other_protocol]
     by_place = {(cell.row.name, cell.column): cell for cell in scored}
     return holm(
@@ -76,8 +77,9 @@ def compare_with(laid: TableLayout, to: str, by_row: bool = True) -> Tests:
 
 
 def _test_by_label(cell: Cell, reference: Cell, metric: str) -> McNemar | None:
-    """McNemar's test of a cell against the reference's; None: not of the same one replicate, or
-    outcomes are not kept."""
+    """McNemar's test of a cell against the reference cell; None unless both have the same single
+    replicate and stored outcomes.
+    """
     is_one_each = (
         len(cell.values) == len(reference.values) == 1
         and cell.values.keys() == reference.values.keys()
@@ -111,8 +113,9 @@ def _set_comparisons(laid: TableLayout, reference_row: str) -> None:
 def layout_table(
     study: StudyDefinition, snapshot: Snapshot | None, kept: Kept | None = None
 ) -> list[TableLayout]:
-    """Every table of a study: cells with verdicts, bold type by column, and comparisons with the
-    reference row, from records and kept scores."""
+    """Build all tables of a study from records and kept scores: cells with verdicts, the best of
+    each column in bold, and comparisons with the reference row.
+    """
     kept = kept or Kept()
     runs = run_views(snapshot)
     laid = []
@@ -137,10 +140,10 @@ def layout_table(
 def restrict_to_kept_rows(
     tables: list[TableLayout], kept_rows: dict[str, list[str]]
 ) -> list[TableLayout]:
-    """The tables with the rows that they had when their scores were stored, and rows with scores.
-    Other rows were added to the study later, or do not apply to this table, and were never run.
+    """Restrict tables to rows with scores and rows that existed when the scores were stored.
 
-    ``kept_rows``: by table.
+    Other rows were added to the study later, or do not apply to the table, and were never run.
+    ``kept_rows`` are the names of the stored rows by table.
     """
     return [
         replace(
@@ -156,7 +159,7 @@ def restrict_to_kept_rows(
 
 
 def describe_replicates(study: StudyDefinition, replicates: list[int]) -> str:
-    """How replicates came about, in words."""
+    """Describe the number of replicates and the pooled seeds."""
     counts = " or ".join(str(n) for n in sorted(set(replicates)))
     seeds = study.grid.get(POOLED_KEY)
     return f"{counts} a run" + (f", seeds {', '.join(map(str, seeds))} pooled" if seeds else "")

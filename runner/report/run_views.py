@@ -28,17 +28,17 @@ class RunView:
 
     @cached_property
     def config(self) -> dict[str, str]:
-        """Its config by dotted key."""
+        """Config of the run by dotted key."""
         return flat(self.run.config)
 
     @property
     def checks(self) -> list[Kept]:
-        """Its checks, each once for all replicates."""
+        """Checks of the run, combined over replicates."""
         return combine_checks(self.facts)
 
     @property
     def pictures(self) -> list[Path]:
-        """Figures in its record; links to files elsewhere are excluded."""
+        """Figures in the record; links to files elsewhere are excluded."""
         folder = self.folder
         return [
             path

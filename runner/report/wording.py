@@ -1,4 +1,4 @@
-"""Sentences that the pages, figures and LaTeX tables of a report share."""
+"""Sentences shared by the pages, figures and LaTeX tables of a report."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ CORRECTION = "Holm's correction for all tests of the table"
 
 
 def describe_test(splits_overlap: bool) -> str:
-    """The paired test of rows."""
+    """Description of the paired test of rows."""
     return OVERLAP_TEST if splits_overlap else TEST
 
 
 def describe_bold(splits_overlap: bool) -> str:
-    """The meaning of bold type."""
+    """Explanation of bold type."""
     return (
         "the best row of a column and all that do not differ significantly from it "
         f"({describe_test(splits_overlap)}; {100 * LEVEL:.0f} % after Holm's correction for the rows of a column; "
@@ -39,7 +39,7 @@ def format_count(n: int, noun: str) -> str:
 
 
 def format_range(counts: Sequence[int], noun: str) -> str:
-    """``5 to 20 replicates``, ``1 replicate``; empty: there are no counts."""
+    """``5 to 20 replicates``, ``1 replicate``; empty without counts."""
     if not counts:
         return ""
     low = min(counts)
@@ -60,8 +60,9 @@ def describe_ours(laid: TableLayout) -> str:
 
 
 def describe_outcome(tables: Sequence[TableLayout], reference: str | None) -> str:
-    """First sentences of a page: verdicts, rows that differ from the reference row or the best rows of
-    the columns, and the share of numbers with a mark of failed checks."""
+    """First sentences of a page: verdicts, rows that differ from the reference row or the best rows
+    of the columns, and the share of numbers with a mark of failed checks.
+    """
     cells = [cell for cell in list_cells(tables) if cell.values]
     verdicts = Counter(cell.verdict.word for cell in cells if cell.number is not None)
     counts = ", ".join(f"{n} {word}" for word, n in verdicts.most_common())
@@ -76,7 +77,7 @@ def describe_outcome(tables: Sequence[TableLayout], reference: str | None) -> st
 
 
 def _describe_order(cells: Sequence[Cell], reference: str | None) -> str:
-    """Significant comparisons with the reference row, or the best rows; empty: neither exists."""
+    """Significant comparisons with the reference row, or the best rows; empty if there are none."""
     p = [cell.against.p_holm for cell in cells if cell.against is not None]
     tested = [value for value in p if not math.isnan(value)]
     if tested:
@@ -88,7 +89,7 @@ def _describe_order(cells: Sequence[Cell], reference: str | None) -> str:
 
 
 def describe_published(laid: TableLayout) -> str:
-    """Source and place of the published numbers, and what their parentheses mean."""
+    """Source and location of the published numbers, and the meaning of their parentheses."""
     published = laid.published
     if published is None:
         return ""
@@ -97,8 +98,7 @@ def describe_published(laid: TableLayout) -> str:
 
 
 def worse_side(laid: TableLayout) -> str:
-    """A sentence on the sign of a difference of a row that is worse, by column where columns
-    differ."""
+    """Sentence about the sign of a difference that means a worse row, by column if columns differ."""
     signs = {"lower": "positive", "higher": "negative", None: ""}
     side = {column: signs[laid.spec.column_direction(column)] for column in laid.columns}
     kinds = dict.fromkeys(side.values())
@@ -113,6 +113,6 @@ def worse_side(laid: TableLayout) -> str:
 
 
 def join_words(words: Sequence[str]) -> str:
-    """``a, b and c``, each once."""
+    """Join distinct words as ``a, b and c``."""
     once = list(dict.fromkeys(words))
     return " and ".join([", ".join(once[:-1]), once[-1]] if len(once) > 1 else once)

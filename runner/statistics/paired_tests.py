@@ -1,8 +1,7 @@
 """Mean and standard error over replicates, and paired comparisons.
 
-Replicates are paired if they share seed and index: they then saw the same training rows
-and the same random streams.  Tests of one table are corrected for their number by Holm
-(1979): each p is given with its corrected value.
+Replicates are paired if they share seed and index, and hence training rows and random streams.
+The p-values of one table are corrected for the number of tests by the method of Holm (1979).
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from runner.statistics.standard_error import mean_se
 K = TypeVar("K")
 ReplicateScores = dict[tuple[int, int], float]  # (seed, replicate) -> score
 Values = Mapping[tuple[int, int], float]
-LEVEL = 0.05  # of all tests, after Holm's correction
-MIN_PAIRS = 5  # fewer pairs have no p
-MAX_EXACT_PAIRS = 50  # the signed-rank test of more is asymptotic
-DIGITS = 10  # of a difference
-MIN_REPLICATES = 5  # of fewer a verdict is "indicative"
+LEVEL = 0.05  # significance level of all tests, after Holm's correction
+MIN_PAIRS = 5  # minimum number of pairs for a test
+MAX_EXACT_PAIRS = 50  # for more pairs the signed-rank test is asymptotic
+DIGITS = 10  # significant digits of a difference
+MIN_REPLICATES = 5  # with fewer replicates a verdict is "indicative"
 ROUNDING = 1e-12  # relative; smaller differences and spreads count as zero
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean and SE over the finite replicates; ``lost`` counts the others."""
+    """Mean and SE over the finite replicates; ``lost`` is the number of non-finite ones."""
 
     mean: float
     se: float | None  # None: one replicate has no SE
@@ -43,7 +42,7 @@ class Summary:
 
     @property
     def note(self) -> str:
-        """How many replicates are left out; empty if none is."""
+        """Note on the number of omitted replicates; empty if there are none."""
         if not self.lost:
             return ""
         return f"{self.lost} of {self.n + self.lost} replicates not finite, left out"
@@ -63,10 +62,10 @@ def summarise(values: Iterable[float]) -> Summary:
 
 
 def median_se(values: Iterable[float]) -> float | None:
-    """Standard error of the median of the finite values; None: fewer than three.
+    """Standard error of the median of the finite values; None for fewer than three values.
 
-    Half of the distribution-free interval that holds the median as often as one SE to either
-    side of a normal mean does; single outliers do not move it.
+    Half the length of the distribution-free interval whose coverage equals that of mean ± SE for a
+    normal mean; it is robust to single outliers.
 
     Source: Hettmansperger and Sheather (1986)."""
     finite = _finite(values)
@@ -77,18 +76,19 @@ def median_se(values: Iterable[float]) -> float | None:
 
 
 def inflate(se: float | None, n: int, overlap: float) -> float | None:
-    """SE over n splits that share rows: with ρ the correlation of two of them and overlap =
-    ρ/(1 − ρ), SE √(1 + n · overlap) replaces σ²/n by σ² (1/n + overlap).
+    """SE over n splits with shared rows: SE √(1 + n · overlap), which replaces σ²/n by σ² (1/n +
+    overlap), with overlap = ρ/(1 − ρ) and ρ the correlation between two splits.
 
-    Source: Nadeau and Bengio (2003), with ρ the share of tested rows, so that overlap is test rows over
-    training rows."""
+    Source: Nadeau and Bengio (2003), with ρ the share of tested rows, so that overlap is test rows
+    over training rows.
+    """
     return None if se is None else se * math.sqrt(1.0 + n * overlap)
 
 
 def median_iqr(values: Iterable[float]) -> tuple[float, float | None]:
     """Median and interquartile range of the finite values.
 
-    NaN if there are no values; no range for a single one.
+    NaN without values; None as the range of a single value.
     """
     finite = _finite(values)
     if len(finite) < 2:
@@ -99,19 +99,20 @@ def median_iqr(values: Iterable[float]) -> tuple[float, float | None]:
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """Paired differences a − b: their mean, its SE, and the two-sided p-value of a test that a and b
-    differ."""
+    """Paired differences a − b: their mean, its SE, and the two-sided p-value of a test that a and
+    b differ.
+    """
 
     difference: float
     se: float | None
     n: int
     p: float  # NaN with fewer than 5 pairs
-    # corrected for all pairs tested with it; NaN as above, or not corrected yet
+    # corrected for the number of pairs tested together; NaN as above, or before the correction
     p_holm: float = math.nan
 
     @property
     def in_se(self) -> float:
-        """The difference in its own standard errors."""
+        """Difference in units of its standard error."""
         if self.se is None:
             return math.nan
         if self.se <= ROUNDING * abs(self.difference):
@@ -120,10 +121,10 @@ class PairedDifference:
 
 
 def compare(a: Mapping[K, float], b: Mapping[K, float]) -> PairedDifference:
-    """Differences a − b over the replicates that both have, and p of their signed-rank test.
+    """Differences a − b over common replicates, with the p-value of the signed-rank test.
 
-    The statistic is Wilcoxon's (1945), exact for samples as small as ours; pairs that are equal
-    carry no sign and are left out.
+    The statistic is Wilcoxon's (1945), with its exact distribution for small samples; equal pairs
+    are omitted.
     """
     d = _subtract(a, b)
     pair = _summarise_pairs(d)
@@ -135,9 +136,10 @@ def compare(a: Mapping[K, float], b: Mapping[K, float]) -> PairedDifference:
 def compare_means(
     a: Mapping[K, float], b: Mapping[K, float], overlap: float = 0.0
 ) -> PairedDifference:
-    """Differences a − b over the replicates that both have, and p of Student's t test of their mean
-    with n − 1 degrees of freedom; the SE allows for splits that share rows (``inflate``).
-    Differences without spread are tested by their signs."""
+    """Differences a − b over common replicates, with the p-value of Student's t test of their mean
+    with n − 1 degrees of freedom; the SE is corrected for splits with shared rows (``inflate``).
+    Differences without spread are tested by a signed-rank test.
+    """
     d = _subtract(a, b)
     pair = _summarise_pairs(d, overlap)
     if math.isnan(pair.p) or not pair.difference:
@@ -147,12 +149,14 @@ def compare_means(
 
 
 def t_p(in_se: float, freedom: float) -> float:
-    """Two-sided p of a difference in its SE, by Student's t."""
+    """Two-sided p-value of Student's t test for a difference in units of its SE."""
     return float(2 * student_t.sf(abs(in_se), freedom))
 
 
 def _subtract(a: Mapping[K, float], b: Mapping[K, float]) -> NDArray[np.float64]:
-    """Differences [n] over the keys with finite values in both; those by rounding are 0."""
+    """Differences [n] over the keys with finite values in both; differences within rounding error
+    are 0.
+    """
     keys = [k for k in a if k in b and math.isfinite(a[k]) and math.isfinite(b[k])]
     return np.array(
         [0.0 if math.isclose(a[k], b[k], rel_tol=ROUNDING) else a[k] - b[k] for k in keys]
@@ -160,18 +164,19 @@ def _subtract(a: Mapping[K, float], b: Mapping[K, float]) -> NDArray[np.float64]
 
 
 def _summarise_pairs(d: NDArray[np.float64], overlap: float = 0.0) -> PairedDifference:
-    """Mean and SE of differences [n]; p is 1 until it is tested, NaN of fewer than five."""
+    """Mean and SE of differences [n]; p is 1 before the test, NaN for fewer than five pairs."""
     summary = summarise(d)
     se = inflate(summary.se, summary.n, overlap)
     return PairedDifference(summary.mean, se, summary.n, 1.0 if d.size >= MIN_PAIRS else math.nan)
 
 
 def signed_rank_p(differences: NDArray[np.float64]) -> float:
-    """Two-sided p of Wilcoxon's signed-rank test of differences [n] that are not 0.
+    """Two-sided p-value of Wilcoxon's signed-rank test of nonzero differences [n].
 
-    Exact up to ``MAX_EXACT_PAIRS``, among ties (mean ranks) too: each rank r multiplies the
-    generating function of the positive ranks' sum by (1 + z^r)/2.  Differences of scores that are
-    counts tie but for rounding, which ``DIGITS`` takes out."""
+    Exact up to ``MAX_EXACT_PAIRS``, also with ties (mean ranks): each rank r multiplies the
+    generating function of the sum of positive ranks by (1 + z^r)/2.  Differences are rounded to
+    ``DIGITS`` digits, so that ties between differences of counts are detected.
+    """
     rounded = np.array([float(f"{d:.{DIGITS}g}") for d in differences])
     if rounded.size > MAX_EXACT_PAIRS:
         return float(wilcoxon(rounded).pvalue)
@@ -184,14 +189,14 @@ def signed_rank_p(differences: NDArray[np.float64]) -> float:
 
 
 def holm(pairs: Mapping[K, PairedDifference]) -> dict[K, PairedDifference]:
-    """The same comparisons with p corrected for their number."""
+    """The given comparisons with corrected p-values."""
     corrected = holm_p({name: pair.p for name, pair in pairs.items()})
     return {name: replace(pair, p_holm=corrected[name]) for name, pair in pairs.items()}
 
 
 def holm_p(p: Mapping[K, float]) -> dict[K, float]:
-    """p corrected for how many they are, those that are not NaN: the i-th smallest of m, i = 0 …
-    m − 1, times m − i, no smaller than the ones before it and at most 1.
+    """Holm-corrected p-values, ignoring NaN: the i-th smallest of m, i = 0 … m − 1, is multiplied
+    by m − i; the results are made nondecreasing and at most 1.
 
     Source: Holm (1979)."""
     tested = sorted((name for name in p if not math.isnan(p[name])), key=lambda name: p[name])
@@ -209,13 +214,14 @@ def best(
     level: float = LEVEL,
     overlap: float = 0.0,
 ) -> set[str]:
-    """The row with the best mean and every row that does not differ significantly from it.
+    """Row with the best mean, and all rows that do not differ significantly from it.
 
-    Reports print them in bold.  The two-sided tests of a column are corrected for their number
-    (Holm): in at most ``level`` of all columns, any row is wrongly separated from the best.
-    Rows of fewer than ``MIN_PAIRS`` replicates cannot reach significance and are
-    excluded.  Empty where neither side is better, when fewer than two rows are left, and when
-    one of them shares too few replicates with the best."""
+    Reports print them in bold.  The two-sided tests of a column are corrected by Holm: the
+    probability that any row of a column is wrongly separated from the best is at most ``level``.
+    Rows with fewer than ``MIN_PAIRS`` replicates cannot be significant and are excluded.  Empty if
+    the score has no direction, if fewer than two rows remain, or if a row shares too few replicates
+    with the best.
+    """
     summaries = {name: summarise(v.values()) for name, v in rows.items()}
     means = {name: s.mean for name, s in summaries.items() if s.n >= MIN_PAIRS}
     if len(means) < 2 or better is None:

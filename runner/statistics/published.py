@@ -1,10 +1,9 @@
 """Numbers printed in papers: ``conf/published/*.yaml``.
 
-Each table has its place in the paper, its data and its protocol.
+Each table states its location in the paper, its data and its protocol.
 
-Parentheses after a mean contain a standard error, a standard deviation or an
-interquartile range over runs, as the table's ``spread`` states; verdicts use the
-standard error that follows from it.
+Parentheses after a mean contain a standard error, a standard deviation or an interquartile range
+over runs, as specified by the table's ``spread``; verdicts use the standard error derived from it.
 """
 
 from __future__ import annotations
@@ -44,8 +43,9 @@ IQR_IN_SD = 2 * NormalDist().inv_cdf(0.75)  # 1.349 standard deviations, of a Ga
 
 @dataclass(frozen=True)
 class PublishedNumber:
-    """``0.15(0.1)`` as printed: mean, spread over runs (None where none is printed), half a unit of
-    the last digit."""
+    """A printed number such as ``0.15(0.1)``: mean, spread over runs (None if not printed), and
+    half a unit of the last digit.
+    """
 
     text: str
     mean: float
@@ -60,10 +60,11 @@ class PublishedNumber:
     def parse(
         cls, text: str, in_se: float = 1.0, runs: int | None = None, within: float | None = None
     ) -> PublishedNumber:
-        """Reads ``mean`` or ``mean(spread)``; ``in_se``: standard errors in a unit of the spread.
+        """Parse ``mean`` or ``mean(spread)``; ``in_se`` is the number of standard errors in a unit
+        of the spread.
 
         Raises:
-            ValueError: the text is neither.
+            ValueError: the text has neither form.
         """
         match = _PRINTED_NUMBER_PATTERN.match(text)
         if match is None:
@@ -83,13 +84,14 @@ class PublishedNumber:
 
     @property
     def one_run(self) -> bool:
-        """True if it is compared with each of our runs, not with their mean."""
+        """True if the number comes from a single run."""
         return self.runs == 1
 
     @property
     def uncertainty(self) -> float:
-        """The SE, or half a unit of the mean's last digit where that is larger: ``0.89(0.00)`` is
-        not known exactly."""
+        """The SE, or half a unit of the mean's last digit if that is larger, because ``0.89(0.00)``
+        is not exact.
+        """
         return max(self.se or 0.0, self.rounding)
 
 
@@ -176,15 +178,15 @@ class Published(BaseModel):
 
     @property
     def data_label(self) -> str:
-        """Its data in words."""
+        """Description of the data."""
         return self.data if isinstance(self.data, str) else " and ".join(self.data)
 
     def is_comparable_on(self, data: str) -> bool:
-        """True if a result on data of this name can be compared with the table."""
+        """True if results on data with this name are comparable with the table."""
         return data == self.data if isinstance(self.data, str) else data in self.data
 
     def number(self, row: object, column: object) -> PublishedNumber | None:
-        """Printed number in a row and a column (None: no number)."""
+        """Printed number in a row and a column, or None."""
         return self.values.get(str(row), {}).get(str(column))
 
     def beside(self, config: dict[str, Any]) -> dict[str, str]:
@@ -198,16 +200,18 @@ class Published(BaseModel):
 
 
 def _config_value(config: dict[str, Any], key: str) -> Any:
-    """Value of a dotted key, the name of a component for a role; None: the config lacks the key."""
+    """Value of a dotted key, or the name of the component for a role; None if the config lacks the
+    key.
+    """
     value = value_at(config, key)
     return value.get("name") if isinstance(value, dict) else value
 
 
 def load_published(name: str) -> Published:
-    """The table ``conf/published/<name>.yaml``.
+    """Load the table ``conf/published/<name>.yaml``.
 
     Raises:
-        ConfigError: the file does not exist, or it is not a valid table.
+        ConfigError: the file does not exist or is not a valid table.
     """
     path = conf_folders.find("published", name)
     if path is None:
@@ -223,13 +227,14 @@ def load_published(name: str) -> Published:
             f"{display_path(path)}: {where}: {first['msg'].removeprefix('Value error, ')}"
         ) from None
     except (TypeError, AttributeError):
-        raise ConfigError(f"{display_path(path)}: must hold keys and their values") from None
+        raise ConfigError(f"{display_path(path)}: must be a mapping of keys to values") from None
 
 
 def published_scores(
     tables: Iterable[str], config: dict[str, Any], data: str
 ) -> tuple[dict[str, str], str]:
-    """Published scores for a run, by metric, and the reason why its own are not comparable.
+    """Published scores for a run, by metric, and the reason why the scores of the run are not
+    comparable.
 
     The reason is empty if the scores are comparable.
 
@@ -249,8 +254,7 @@ def published_scores(
 
 
 def format_mean(mean: float, se: float | None, decimals: int = 2) -> str:
-    """``0.31(0.02)``, as the papers print it; more decimals of the SE where it would round to
-    nothing."""
+    """Format as ``0.31(0.02)``, like the papers, with more decimals if the SE would round to zero."""
     if not math.isfinite(mean):
         return "not finite"
     if se is None or not math.isfinite(se):

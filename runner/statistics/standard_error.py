@@ -1,5 +1,4 @@
-"""The mean of replicates and its standard error: the one definition that results, comparisons,
-MLflow and reports use."""
+"""Mean over replicates and its standard error, as used by results, comparisons, MLflow and reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts: our scores against a published number."""
+"""Verdicts on our scores, compared with published numbers."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ Word = Literal[
 
 @dataclass(frozen=True)
 class Verdict:
-    """Ours against the published value: a word, the difference in SE, and why where the word needs
-    it."""
+    """Verdict on our score, compared with the published one: a word, the difference in SE and, if
+    the word requires it, a reason.
+    """
 
     word: Word
     # (ours − published)/√(SE² + SE²); None: the two cannot be compared
@@ -36,7 +37,7 @@ class Verdict:
 
     @property
     def kind(self) -> Literal["agrees", "better", "worse", ""]:
-        """Meaning of its colour; empty: no judgement."""
+        """Word that determines the colour of the verdict; empty without a judgement."""
         if self.word in ("agrees", "agrees by construction"):
             return "agrees"
         if self.word in ("worse", "differs"):
@@ -55,14 +56,18 @@ def judge(
     by_construction: bool = False,
     p: float | None = None,
 ) -> Verdict:
-    """Agrees: the two-sided p of Student's t is above 5 %; where neither side is better it differs
-    otherwise.  ``reason`` is why the two cannot be compared (or why ours is missing).
+    """Compare our score with a published number.
 
-    A published SE that rounds to nothing counts as half a unit of the last digit of its mean.  A
-    number of a single run is compared with one of ours.  If the table has ``within``, it also
-    agrees if our mean is as near as that.  Fewer than five replicates are indicative.
-    ``by_construction``: settings were chosen in view of the printed number; ``p``: corrected for the
-    other numbers of the table."""
+    It agrees if the two-sided p of Student's t test exceeds 5 %; otherwise it is better or worse,
+    or differs if the score has no direction.  ``reason`` explains why the two are not comparable,
+    or why our score is missing.
+
+    A published SE that rounds to zero is replaced by half a unit of the last digit of the mean.
+    The number of a single run is compared with the spread of our runs.  If the table has
+    ``within``, a difference of the means up to this value also agrees.  Fewer than five replicates
+    are indicative.  ``by_construction`` is True if settings were chosen to match the printed
+    number; ``p`` is the p-value corrected for the other numbers of the table.
+    """
     if ours is None:
         return Verdict("not run", why=reason)
     if published is None:
@@ -88,12 +93,12 @@ def judge(
 
 
 def _measure(published: PublishedNumber, ours: Summary, se: float) -> tuple[float, float]:
-    """Ours less the published value in their combined SE, and the degrees of freedom of its t test:
-    n − 1 for our n runs if the published number comes from one run, else after Welch (1947) and
-    Satterthwaite (1946).
+    """Our mean minus the published value in units of their combined SE, and the degrees of freedom
+    of the t test: n − 1 for our n runs if the published number comes from one run, otherwise those
+    of Welch (1947) and Satterthwaite (1946).
 
-    If the number of printed runs is unknown, it is taken to equal ours."""
-    # one of ours has this standard deviation
+    If the number of published runs is unknown, it is assumed to equal the number of our runs."""
+    # standard deviation of a single run
     of_a_run = se * math.sqrt(ours.n) if published.one_run else 0.0
     combined = math.hypot(max(published.uncertainty, of_a_run), se)
     in_se = (ours.mean - published.mean) / combined

@@ -68,7 +68,7 @@ def select_runs(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
 
 
 def refused_among(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
-    """Requested runs that cannot be composed, as far as their facts are known."""
+    """Requested runs that cannot be composed, selected by their known facts."""
     return [run for run in choose(snapshot, only) if run.refused]
 
 

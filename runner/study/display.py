@@ -27,8 +27,9 @@ FAILED = ("failed", "diverged", "crashed")
 
 
 def state(snapshot: Snapshot, run: FrozenRun) -> str:
-    """State in the record, but ``running`` if a process holds the run, and ``crashed`` for a running
-    state without a process."""
+    """State in the record, but ``running`` if a process holds the run, and ``crashed`` for a
+    running state without a process.
+    """
     recorded = snapshot.state(run)
     if recorded in ("refused", "done", "failed", "diverged"):
         return recorded
@@ -38,7 +39,9 @@ def state(snapshot: Snapshot, run: FrozenRun) -> str:
 
 
 def _end_state(recorded: str, code: int) -> str:
-    """State of a run that ended; a failure without an entry in the record is a crash or a refusal."""
+    """State of a run that ended; a failure without an entry in the record counts as a crash or a
+    refusal.
+    """
     is_late = recorded == "done" and code > 128  # a signal during the last writes
     ends = (*FAILED, "interrupted", "running")
     return recorded if code == 0 or is_late or recorded in ends else "failed"
@@ -52,8 +55,9 @@ def _column(run: FrozenRun) -> str:
 def describe_states(
     snapshot: Snapshot, runs: list[FrozenRun], words: Callable[[FrozenRun, str], str]
 ) -> list[dict[str, str]]:
-    """States of a study's runs for machines, one a line; ``words`` describes the state of a run and
-    of its queued job."""
+    """States of a study's runs in machine-readable form, one per line; ``words`` describes the
+    state of a run and of its queued job.
+    """
     return [
         {
             "row": run.row,
@@ -153,8 +157,9 @@ class StudyDisplay:
         return "" if seconds is None else f"about {format_seconds(seconds)} left"
 
     def report_end(self, job: RunningProcess, code: int, stopped: bool) -> None:
-        """Print a line for a run that ended, with reason and log if it failed; ``stopped``: the study
-        was stopped."""
+        """Print a line for a run that ended, with reason and log if it failed; ``stopped`` is True
+        if the study was stopped.
+        """
         run = job.run
         name = f"{run.name}  ({time.monotonic() - job.started:.0f} s)"
         now = state(self.snapshot, run)

@@ -33,8 +33,9 @@ def visible() -> list[str]:
 
 @dataclass
 class GpuSlots:
-    """Slots of GPUs; a run with device=cuda takes one, a run with a specific GPU (cuda:1) or without
-    a GPU takes none."""
+    """Slots of GPUs; a run with device=cuda takes one, a run with a specific GPU (cuda:1) or
+    without a GPU takes none.
+    """
 
     per_gpu: int = 1
     taken: Counter[str] = field(default_factory=Counter)
@@ -94,7 +95,7 @@ def run_variables(snapshot: Snapshot, run: FrozenRun) -> dict[str, str]:
 
 @dataclass
 class JobPool(Executor):
-    """Pool that starts runs as processes and forwards SIGINT and SIGTERM to them as SIGTERM.
+    """Pool that starts runs as processes and forwards SIGINT and SIGTERM to these as SIGTERM.
 
     The runs then write a checkpoint and stop.
 

@@ -39,8 +39,9 @@ from runner.terminal.printer import count_each
 class FrozenRun:
     """A run of a study.
 
-    ``refused`` is the reason why it cannot be composed, in which case it has no config; ``unfit``:
-    because of incompatible components; ``lacks_data``: because data are not available."""
+    ``refused`` is the reason why it cannot be composed, in which case it has no config; ``unfit``
+    is True if components are incompatible, and ``lacks_data`` if data are not available.
+    """
 
     name: str
     row: str
@@ -56,7 +57,7 @@ class FrozenRun:
 
     @cached_property
     def protocol_parts(self) -> dict[str, str]:
-        """Parts shared by the protocols of its metrics."""
+        """Parts shared by the protocols of the run's metrics."""
         return protocol_parts(self.config)
 
 
@@ -74,7 +75,7 @@ class Snapshot:
 
     @property
     def plugins(self) -> list[str]:
-        """Modules imported by its runs, sorted."""
+        """Modules imported by the runs, sorted."""
         return sorted({name for run in self.runs for name in run.config.get("plugins") or []})
 
     @property
@@ -89,7 +90,7 @@ class Snapshot:
         )
 
     def facts(self, run: FrozenRun) -> Facts | None:
-        """run.json of a run; None: not started."""
+        """run.json of a run; None if it has not started."""
         return None if run.refused else read_facts_or_warn(self.folder(run))
 
     def state(self, run: FrozenRun) -> str:

@@ -102,7 +102,7 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
     parser.add_argument(
         "--status",
         action="store_true",
-        help="show the state of every run and exit; in a pipe, one run a line",
+        help="show the state of every run and exit; in a pipe, one run per line",
     )
     arguments, launcher = parse_words(parser, argv)
     if argv[0] == "rerun" and not arguments.failed:
@@ -184,8 +184,8 @@ def run_remaining(
 ) -> int:
     """Print a summary and execute the remaining runs; returns the exit code.
 
-    ``failed``: only failed runs; ``again``: the command that does so; ``budget``: only rows within
-    the budget.
+    ``failed`` selects failed runs, ``again`` is the command that retries them, and ``budget``
+    selects rows within a budget.
     """
     states = {run.signature: state(snapshot, run) for run in runs}
     states_to_run = FAILED if failed else UNFINISHED

@@ -69,7 +69,7 @@ class SearchProperties:
             return ""
         if self.validation is None:
             return f"scored on the TEST rows, which a search should not use; {VALIDATION_FIX}"
-        return f"scored on {self.validation:g} of the training rows, held out"
+        return f"scored on held-out training rows (share {self.validation:g})"
 
 
 def search_facts(cfg: DictConfig) -> SearchProperties | None:
@@ -141,7 +141,7 @@ def describe_objectives(
     objectives: Sequence[Objective], is_default: bool, facts: SearchProperties | None
 ) -> list[str]:
     """Lines with objective, direction and rows of the search, then a note for each direction that
-    contradicts its score's own.
+    contradicts the direction of its score.
     """
     goals = " and ".join(f"{objective.metric}: {objective.direction}" for objective in objectives)
     kind = "such" if facts is None else facts.kind

@@ -43,7 +43,7 @@ class Objective:
 
     @property
     def contradiction(self) -> str | None:
-        """Note about a direction that contradicts the score's own, or None."""
+        """Note about a direction that contradicts the direction of the score, or None."""
         better_side = better(self.metric)
         if better_side is None or TOWARDS[better_side] == self.direction:
             return None
@@ -53,7 +53,7 @@ class Objective:
 
 
 def resolve_direction(metric: str, direction: str | None, where: str, how: str) -> Objective:
-    """Objective with the given direction, or else with the score's own.
+    """Objective with the given direction, or else the direction of the score.
 
     Raises:
         ConfigError: no direction is known; ``where`` is the key and ``how`` the fix.
@@ -65,7 +65,7 @@ def resolve_direction(metric: str, direction: str | None, where: str, how: str) 
         return Objective(metric, TOWARDS[better_side])
     name = base_name(metric)
     if name in PROBLEMS:
-        raise ConfigError(f"{where}: {name} has no direction of its own; set {how}")
+        raise ConfigError(f"{where}: {name} has no default direction; set {how}")
     near = similar(name, PROBLEMS) or ";"
     raise ConfigError(f"{where}: unknown score{near} for a score of your own set {how}")
 

@@ -41,7 +41,9 @@ class JobOutcome:
         return "pruned" if self.message.startswith("pruned") else "done"
 
     def values(self) -> dict[str, str]:
-        """Overrides by key; the last one counts, and ``~attacker`` becomes ``attacker=null``."""
+        """Overrides by key; the last value of a key takes precedence, and ``~attacker`` becomes
+        ``attacker=null``.
+        """
         words = [
             f"{word[1:].partition('=')[0]}=null" if word.startswith("~") else word
             for word in self.overrides

@@ -39,8 +39,8 @@ def report_to_trial(
 ) -> Callable[[int, Mapping[str, float]], None] | None:
     """Callback for the evaluations of a sweep's job; None outside a sweep or without pruning.
 
-    ``of``: steps of all replicates, if known.  The last evaluation of a run is reported but not
-    used for pruning.
+    ``of`` is the number of steps of all replicates, if known.  The last evaluation of a run is
+    reported but not used for pruning.
     """
     if not os.environ.get(ENV_VARIABLE):
         return None

@@ -123,7 +123,7 @@ def data(data_dir: Path) -> Findings:
             fetch = f"runner data fetch {file.dataset}"
             yield Finding("problem", file.path, str(error).split(";")[0], fetch)
     n_files = len(files.catalogue())
-    detail = f"{n_here} of {n_files} files in {data_dir}, checksums fit"
+    detail = f"{n_here} of {n_files} files in {data_dir}, checksums match"
     yield (
         Finding("ok", "data", detail)
         if n_here == n_files

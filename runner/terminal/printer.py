@@ -24,8 +24,9 @@ WIDEST = 10_000
 
 
 class PlainConsole(Console):
-    """Rich's console with literal text: no markup, no :emoji:, no escape sequences other than
-    rich's."""
+    """Rich's console with literal text: no markup, no :emoji:, and only rich's own escape
+    sequences.
+    """
 
     def __init__(self, *, stderr: bool = False, soft_wrap: bool = False, width: int | None = None):
         super().__init__(

@@ -1,8 +1,8 @@
 """Output streams of a command: any character is printable, control characters are replaced, and
 errors of the reader are tolerated.
 
-If the reader of a run's output disappears (``| head``, a closed terminal), or the disk of its output
-is full, the run continues without a display, because its record is the result.
+If the reader of a run's output disappears (``| head``, a closed terminal), or the disk of its
+output is full, the run continues without a display, because its record is the result.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ _files: dict[int, FaultTolerantFile] = {}  # files of this process by descriptor
 def install() -> None:
     """Replace the standard streams of this process.
 
-    It is called in processes started as commands, before any import that reads the streams.
+    Called in processes started as commands, before any import that reads the streams.
     Streams replaced by a test or a notebook are left unchanged.
     """
     # each closed descriptor is reopened before another file gets its number

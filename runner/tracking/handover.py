@@ -3,9 +3,9 @@
 One process for each output folder, the pusher, uploads all of its runs.
 
 Importing MLflow, opening its database and uploading take 2 to 6 s of CPU per process, while a smoke
-run takes 4 s.  The pusher imports MLflow during training, once for all runs of a study, and a server
-that does not respond never blocks a run.  A run waits for the pusher only at its end, for at most
-``TIMEOUT_SECONDS``.
+run takes 4 s.  The pusher imports MLflow during training, once for all runs of a study, and a
+server that does not respond never blocks a run.  A run waits for the pusher only at its end, for at
+most ``TIMEOUT_SECONDS``.
 """
 
 from __future__ import annotations
@@ -109,7 +109,9 @@ class Handover:
 
 
 def create_handover(settings: Settings, folder: Path) -> Handover | None:
-    """Create the interface to MLflow, or None if tracking is off or offline excludes a server."""
+    """Create the interface to MLflow; None if tracking is off, or if the store is a server and
+    ``offline`` is set.
+    """
     output_dir = Path(settings.output_dir)
     if not settings.tracking or (settings.offline and is_remote(tracking_uri(output_dir))):
         return None

@@ -82,8 +82,8 @@ def open_client(output_dir: Path) -> MlflowClient:
 
 
 class Mirror:
-    """Upload of a run's folder; ``trouble`` is the reason of a failure, and ``unreachable`` is True
-    if the store was the cause.
+    """Upload of a run's folder; ``trouble`` is the reason for a failure, and ``unreachable`` is
+    True if the store was the cause.
 
     It waits ``seconds`` for other uploads, without limit if negative."""
 

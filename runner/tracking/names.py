@@ -29,7 +29,9 @@ def key(name: str) -> str:
 
 
 def keys(names: Iterable[str]) -> dict[str, str]:
-    """Unique MLflow names: of equal names the first is kept, and the others get a digest."""
+    """Unique MLflow names: the first of several equal names is kept, and a digest is added to the
+    others.
+    """
     by_name: dict[str, str] = {}
     used: set[str] = set()
     for name in dict.fromkeys(names):

@@ -1,4 +1,4 @@
-"""Content and order of a push of a record, and marks of uploaded parts.
+"""Upload of a record to MLflow: content, order, and marks of uploaded parts.
 
 Each call that changes MLflow is idempotent: a run is found by its key if the reply to its creation
 was lost, points have the times of the record, and MLflow stores equal points, parameters, tags and

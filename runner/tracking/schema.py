@@ -37,7 +37,7 @@ def read_schema(file: Path) -> tuple[str | None, int]:
 
 
 def check_schema(file: Path) -> tuple[int, str, str]:
-    """Number of runs of a database, the problem with its schema (empty: none) and its fix.
+    """Number of runs of a database, the problem with its schema (empty if none) and the fix.
 
     Raises:
         sqlite3.Error: see ``read_schema``.

@@ -56,7 +56,7 @@ def main(argv: list[str]) -> int:
     """
     parser = Parser(
         prog="runner sync",
-        description="Upload recorded runs to MLflow. Invalid records are reported, and the others uploaded.",
+        description="Upload recorded runs to MLflow. Invalid records are reported; all others are uploaded.",
         epilog="Exit code 0, 1 if the server is not reachable or a record is invalid, 2 for invalid arguments.",
     )
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Boards of a suite: its rows by problems solved, and by the ranks of each score."""
+"""Boards of a suite: rows ordered by solved problems and by the ranks of each score."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from runner.study.table_specs import Row, TableSpec
 
 @dataclass(frozen=True)
 class Board:
-    """Lines of a budget of a suite, and the standings that follow from them."""
+    """Lines of one budget of a suite, and the resulting standings."""
 
     suite: Suite
     budget: str
@@ -28,13 +28,14 @@ class Board:
 
     @cached_property
     def own(self) -> list[str]:
-        """Names of the user's rows; the others are compared with the first one."""
+        """Names of the user's rows; other rows are compared with the first of them."""
         return [row.name for row in self.user_rows]
 
     @cached_property
     def costs(self) -> dict[float, pd.DataFrame]:
-        """Costs to solve by tolerance, the first of which decides the places; empty: problems of
-        the suite cannot be solved."""
+        """Cost of solving each problem, by tolerance; the first tolerance decides the places.
+        Empty if the suite does not define solved problems.
+        """
         solve = self.suite.solve
         if solve is None or self.lines.empty:
             return {}
@@ -48,9 +49,9 @@ class Board:
     def solved(self) -> list[dict[Hashable, Any]]:
         """Rows in the order of their places.
 
-        Keys: row, the keys of ``place_rows``, counts (of problems solved at each tolerance),
-        median_cost (over the problems that it solves, in gradients), states (its number of
-        problems in each).
+        Keys: row, the keys of ``place_rows``, counts (solved problems at each tolerance),
+        median_cost (over the solved problems, in gradients), states (number of problems in each
+        state).
         """
         if self.suite.solve is None or not self.costs:
             return []
@@ -65,14 +66,14 @@ class Board:
         return board.reset_index().to_dict("records")
 
     def rank(self, table: TableSpec) -> list[Standing]:
-        """Rows by the ranks of the score of a table in ``suite.ranked``."""
+        """Order rows by the ranks of the score of a table in ``suite.ranked``."""
         direction = self.suite.direction(table)
         reference = next(iter(self.own), None)
         return rank_rows(self.lines, str(table.metric), direction, reference, self.suite.gold)
 
     @property
     def leader(self) -> str | None:
-        """The row in the first place; None: there are no rows."""
+        """Row in the first place; None if there are no rows."""
         if self.solved:
             return str(self.solved[0]["row"])
         standings = self.rank(self.suite.tables[0])

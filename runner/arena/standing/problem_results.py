@@ -17,7 +17,7 @@ PLACE = ["row", "problem"]
 
 
 def list_costs(lines: pd.DataFrame) -> list[str]:
-    """Kinds of cost that some line counts, in a fixed order."""
+    """Kinds of cost that occur in the lines, in a fixed order."""
     counted = final_lines(lines).filter(regex=f"^{COST_PREFIX}").dropna(axis="columns", how="all")
     return sorted(str(name).removeprefix(COST_PREFIX) for name in counted)
 
@@ -25,8 +25,8 @@ def list_costs(lines: pd.DataFrame) -> list[str]:
 def average(lines: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """Means over replicates, by row, problem and step.
 
-    Sums are exact: equal scores in another order have the same mean.  An infinite replicate makes a
-    mean infinite, a missing value makes it NaN.
+    Sums are exact: the mean does not depend on the order of the scores.  A mean is infinite if a
+    replicate is, and NaN if a value is missing.
     """
     keys = [*PLACE, "step"]
     values = lines.reindex(columns=[*keys, *metrics])
@@ -34,9 +34,9 @@ def average(lines: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
 
 
 def mean_results(lines: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """By row and problem: state, mean of the scores over replicates, and mean costs by kind.
+    """State, mean score over replicates and mean costs by kind, for each row and problem.
 
-    A row that lacks replicates of a problem is incomplete there.
+    A row without some replicates of a problem is incomplete on that problem.
     """
     names = {metric: "score"} | {COST_PREFIX + kind: kind for kind in list_costs(lines)}
     final = final_lines(lines)
@@ -49,7 +49,7 @@ def mean_results(lines: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def _unscore(results: pd.DataFrame, where: pd.Series[bool], state: str) -> pd.DataFrame:
-    """Results that have another state in some places, and no score there."""
+    """Results with another state and without a score where ``places`` is True."""
     scores = results["score"].mask(where)
     return results.assign(score=scores, state=results["state"].mask(where, state))
 
@@ -61,8 +61,9 @@ def count_states(results: pd.DataFrame) -> dict[str, Counter[str]]:
 
 
 def mark_diverged(results: pd.DataFrame) -> pd.DataFrame:
-    """Results in which a score that is infinite, or a million times the median size of the others,
-    is a divergence."""
+    """Results in which infinite scores, and scores a million times the median size of the others,
+    count as divergences.
+    """
     sizes = results["score"].abs()
     medians = sizes.where(np.isfinite(sizes)).groupby(level="problem").transform("median")
     is_far = np.isinf(sizes) | (sizes > (DIVERGED * medians).replace(0.0, np.inf))
@@ -70,15 +71,16 @@ def mark_diverged(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def trace(lines: pd.DataFrame, means: pd.DataFrame, metric: str, kind: str) -> pd.DataFrame:
-    """Median score and cost over problems, by row and evaluation, the end of the runs last.
+    """Median score and cost over problems, by row and evaluation; the end of the runs comes last.
 
-    Problems without a final score or cost are left out; an evaluation counts if all others have it.
+    Problems without a final score or cost are omitted; an evaluation is included if all other
+    problems have it.
 
     Args:
         lines: all lines.
         means: their ``average``.
         metric: name of the score.
-        kind: of the cost.
+        kind: kind of the cost.
     """
     ends = mark_diverged(mean_results(lines, metric)).dropna(subset=["score", kind])
     points = means.reindex(columns=[COST_PREFIX + kind, metric]).set_axis(["cost", "mean"], axis=1)

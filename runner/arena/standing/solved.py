@@ -1,15 +1,16 @@
-"""Standings of a suite with solvable problems: by problems solved and by the cost to solve.
+"""Standings of a suite with solvable problems, by the number of solved problems and their cost.
 
-A replicate solves a problem at the cost from which on its error stays below a tolerance to the end
-of its budget.  The cost is counted in gradients, an evaluation of the density without its gradient
-as a third of one; the warm-up is part of it.  A run that failed, overspent, has no score or does
-not apply has an infinite cost, and so has a replicate that is missing.  The cost of a row on a
-problem is the median over the replicates of the suite.
+A replicate solves a problem at the cost after which its error stays below a tolerance until the end
+of its budget.  The cost includes the warm-up and is counted in gradients; an evaluation of the
+density without its gradient counts as a third.  The cost is infinite for a missing replicate and
+for a run that failed, overspent, has no score or is not applicable.  The cost of a row on a problem
+is the median over the replicates of the suite.
 
-Rows are ordered by the problems that they solve, then by the geometric mean of their cost over that
-of the best row, on the problems that both solve.  Failed checks move no row.
+Rows are ordered by the number of solved problems, then by the geometric mean of the ratio of their
+cost to the best row's cost, on the problems that both solve.  Failed checks do not affect the
+order.
 
-Costs to solve are a frame [rows, problems]; infinite: not solved.
+Costs of solving are a frame [rows, problems], infinite for unsolved problems.
 
 Source: Dolan & Moré (2002) for performance profiles.
 """
@@ -30,7 +31,7 @@ RUN = ["row", "problem", "seed", "replicate"]
 
 
 def count_evaluations(lines: pd.DataFrame) -> pd.Series[float]:
-    """Costs of lines in gradients; infinite where none was counted."""
+    """Costs of lines in gradients; infinite if no cost was counted."""
     names = [f"{COST_PREFIX}gradients", f"{COST_PREFIX}densities"]
     counts = lines.reindex(columns=names).fillna(0.0)
     gradients, densities = (counts[name] for name in names)
@@ -39,8 +40,9 @@ def count_evaluations(lines: pd.DataFrame) -> pd.Series[float]:
 
 
 def costs_of_replicates(lines: pd.DataFrame, metric: str, tolerance: float) -> pd.Series[float]:
-    """Cost from which on the error of each replicate stays below a tolerance; infinite if its final
-    error does not, or if the scores of its run do not count."""
+    """Cost after which the error of each replicate stays below a tolerance; infinite if the final
+    error exceeds it, or if the scores of the run are invalid.
+    """
     is_below = (lines[metric] < tolerance) & lines["state"].isin(SCORED)  # a NaN is not below it
     steps = lines["step"].where(lines["step"] >= 0, math.inf)
     backwards = lines[RUN].assign(is_below=is_below, cost=count_evaluations(lines), step=steps)
@@ -63,10 +65,11 @@ def costs_to_solve(
 
 
 def place_rows(costs: pd.DataFrame) -> pd.DataFrame:
-    """Rows in the order of problems solved and of the cost to solve them.
+    """Rows ordered by the number of solved problems and the cost of solving them.
 
-    Columns: place (1 is best; rows that are level share theirs), solved (their number), and ratio,
-    the geometric mean of the cost over the best row's; infinite: no problem in common.
+    Columns: place (1 is best; tied rows share a place), solved (number of solved problems), and
+    ratio, the geometric mean of the cost divided by the best row's; infinite without a common
+    problem.
     """
     solved = np.isfinite(costs).sum(axis=1)
     board = pd.DataFrame({"solved": -solved, "ratio": _mean_finite(performance_ratios(costs))})
@@ -81,15 +84,16 @@ def place_rows(costs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _mean_finite(ratios: pd.DataFrame) -> pd.Series[float]:
-    """Geometric mean of the finite ratios of each row; infinite without one, so that it comes
-    last."""
+    """Geometric mean of the finite ratios of each row; infinite, and therefore last, without a
+    finite ratio.
+    """
     finite = {row: each[np.isfinite(each)] for row, each in ratios.iterrows()}
     means = {row: statistics.geometric_mean(f) if len(f) else math.inf for row, f in finite.items()}
     return pd.Series(means, dtype=float).rename_axis("row")
 
 
 def performance_ratios(costs: pd.DataFrame) -> pd.DataFrame:
-    """r = cost over the least cost of any row on the problem; infinite where it is not solved.
+    """r = cost divided by the minimum over rows on the problem; infinite for unsolved problems.
 
-    Problems that no row solves stay in, as infinite for all."""
+    Problems that no row solves are kept, with infinite ratios."""
     return (costs / costs.min()).fillna(math.inf)

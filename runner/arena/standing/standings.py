@@ -1,10 +1,10 @@
 """Standings of the rows of a suite by the ranks of one of its scores.
 
-A row's place follows from its mean rank over the problems that apply to all rows that have a place:
-on each of them rows are ranked by their mean over replicates.  A run that failed, overspent,
-diverged, lacks a replicate or has no score ranks last.  A row that does not apply to more than a third of the problems
-has no place, nor has the gold row, which the others are compared with.  Equal mean ranks are
-ordered by the median score over the same problems.  Failed checks (†) move no row.
+A row's place is determined by its mean rank over the problems that apply to all placed rows; on
+each problem rows are ranked by their mean over replicates.  A run that failed, overspent, diverged,
+lacks a replicate or has no score ranks last.  A row that does not apply to more than a third of the
+problems has no place, and neither has the gold row, the reference of comparisons.  Equal mean ranks
+are ordered by the median score over the same problems.  Failed checks (†) do not affect the order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_NOT_APPLICABLE = 1 / 3  # of the problems
 
 @dataclass(frozen=True)
 class Standing:
-    """One row over all problems."""
+    """Standing of one row over all problems."""
 
     row: str
     place: str  # =: others share it; –: it has none
@@ -51,9 +51,9 @@ def rank_rows(
     reference: str | None = None,
     gold: str | None = None,
 ) -> list[Standing]:
-    """All rows with a place in their order, then the others.
+    """All placed rows in order, then the other rows.
 
-    ``reference``: the row that the others are compared with; None: the leader.
+    ``reference``: row with which the others are compared; None for the leader.
     """
     results = mark_diverged(mean_results(lines, metric))
     problems = results["score"].dropna().index.unique("problem")
@@ -94,10 +94,10 @@ def rank_rows(
 
 
 def _rank(losses: pd.DataFrame, is_off: pd.DataFrame, gold: str | None) -> pd.DataFrame:
-    """Ranks [rows, problems] of rows with a place on the problems that apply to all of them, ties
-    sharing theirs; NaN: no rank.
+    """Ranks [rows, problems] of the placed rows on the problems that apply to all of them; ties
+    share a rank, and NaN means no rank.
 
-    ``is_off``: where a problem does not apply."""
+    ``is_off`` is True where a problem does not apply."""
     has_place = is_off.sum(axis=1) <= MOST_NOT_APPLICABLE * is_off.shape[1]
     placed = has_place & (losses.index != gold)
     shared = ~is_off[placed].any()
@@ -106,7 +106,7 @@ def _rank(losses: pd.DataFrame, is_off: pd.DataFrame, gold: str | None) -> pd.Da
 
 
 def median_interval(values: Sequence[float] | pd.Series[float]) -> tuple[float, float]:
-    """Percentile bootstrap interval of the median over problems; NaN for fewer than three."""
+    """Percentile bootstrap interval of the median over problems; NaN for fewer than three problems."""
     if len(values) < 3:
         return (math.nan, math.nan)
     resampled = bootstrap(
@@ -122,8 +122,9 @@ def median_interval(values: Sequence[float] | pd.Series[float]) -> tuple[float, 
 
 
 def _compare(counted: pd.DataFrame, reference: str) -> dict[str, PairedDifference]:
-    """Median differences of the rows from the reference row over the problems that both have, with
-    p of Wilcoxon's test corrected for their number by Holm."""
+    """Median differences of the rows from the reference row over common problems, with the p-value
+    of Wilcoxon's test, corrected by Holm for the number of rows.
+    """
     scores = {str(row): each.dropna().to_dict() for row, each in counted.iterrows()}
     base = scores.pop(reference, {})
     tests = holm({row: compare(each, base) for row, each in scores.items()})

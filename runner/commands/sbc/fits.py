@@ -66,7 +66,8 @@ class Fitter:
         return problem, model
 
     def fit(self, data_set: int) -> Row:
-        """Ranks of the data set with this number, from 0; an error if the fit diverges.
+        """Ranks for the data set with number ``number``, counted from 0, or an error message if the
+        fit diverges.
 
         Raises:
             ConfigMismatchError: the components are incompatible, or too few draws are kept.

@@ -123,7 +123,7 @@ def _calibrate(arguments: Namespace) -> int:
                 show_count("data sets", n_done, total)
     except KeyboardInterrupt:
         kept = len(read_rows(folder))
-        print(f"interrupted; {kept} data sets are saved, the same command continues")
+        print(f"interrupted; {kept} data sets are saved; repeat the command to continue")
         return INTERRUPTED
     done = [row for number, row in read_rows(folder).items() if number < total]
     return _conclude(folder, done, arguments)

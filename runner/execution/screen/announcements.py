@@ -30,7 +30,9 @@ class Announcements:
 
     @contextmanager
     def show_new_warnings(self, shortfalls: bool = True) -> Iterator[None]:
-        """Context that shows new component warnings; ``shortfalls``: include too few draws."""
+        """Context that shows new component warnings; ``shortfalls`` includes warnings about too few
+        draws.
+        """
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield

@@ -94,8 +94,9 @@ def write_files(folder: Path, posterior: WritesFiles) -> list[str]:
 def write_predictions(
     folder: Path, replicate: int, problem: Problem, posterior: object, rng: Rng
 ) -> None:
-    """Write ``predictions/<replicate>.csv``, for distances between runs in study reports; for
-    replicates side by side, all files."""
+    """Write ``predictions/<replicate>.csv``, for distances between runs in study reports; all files
+    if replicates are side by side.
+    """
     from components.evaluation.predictions import predicted_table
 
     if isinstance(problem, SupervisedReplicates):

@@ -1,11 +1,12 @@
 """Row blocks: rows of a state's traces stored permanently on disk, next to checkpoints.
 
 A checkpoint contains the rows of its traces that are not in a block yet.  Once these reach
-``BLOCK_BYTES`` bytes they are written as a block, before the checkpoint that refers to it, and later
-checkpoints do not contain them.  A checkpoint refers only to the newest block, which refers to the
-previous one, each with the checksum of the file, so that verification covers all blocks.  Over T
-rows this writes O(T) bytes (each row once, and at most ``BLOCK_BYTES`` a checkpoint, which costs no
-more than flushing it) in files of at least ``BLOCK_BYTES`` bytes, which need not be merged.
+``BLOCK_BYTES`` bytes they are written as a block, before the checkpoint that refers to it, and
+later checkpoints do not contain them.  A checkpoint refers only to the newest block, which refers
+to the previous one, each with the checksum of the file, so that verification covers all blocks.
+Over T rows this writes O(T) bytes (each row once, and at most ``BLOCK_BYTES`` per checkpoint, which
+costs no more than flushing it) in files of at least ``BLOCK_BYTES`` bytes, which need not be
+merged.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class RowBlocks:
     def sweep(self, folder: Path, of: str) -> None:
         """Delete obsolete blocks.
 
-        These are unlisted blocks of replicate ``of``, left by a process killed before it wrote
+        Obsolete are unlisted blocks of replicate ``of``, left by a process killed before it wrote
         their checkpoint, and blocks of replicates without a checkpoint.
         """
         files = {reference.file for reference in self.written}

@@ -22,7 +22,7 @@ from runner.python.export.series_answers import SeriesAnswers
 
 @dataclass(frozen=True)
 class FittedModel:
-    """A fitted model from a file of ``Result.export`` or ``runner export``.
+    """A fitted model from a file written by ``Result.export`` or ``runner export``.
 
     The examples below use this ``model``.
 
@@ -151,7 +151,7 @@ def load_model(path: str | PathLike[str], *, device: str = "cpu") -> FittedModel
     names.
 
     Args:
-        path: file of ``Result.export`` or ``runner export``.
+        path: file written by ``Result.export`` or ``runner export``.
         device: cpu, cuda or cuda:1; draws of predictions differ between types of devices.
 
     Returns:

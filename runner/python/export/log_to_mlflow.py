@@ -31,7 +31,7 @@ def log_to_mlflow(
         file: file of the fitted model.
         record: folder of its run; its output folder determines the store.
         requirements: packages for predictions, with versions.
-        register: registered model that gets a new version; None: no registration.
+        register: registered model that gets a new version; None for no registration.
 
     Returns:
         URI of the model, ``models:/…``.

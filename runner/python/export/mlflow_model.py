@@ -25,7 +25,7 @@ class FittedModelOfMlflow(PythonModel):  # type: ignore[misc]
         model_input: pd.DataFrame,
         params: dict[str, Any] | None = None,
     ) -> pd.DataFrame:
-        """Predictions of ``predict_rows``."""
+        """Call ``predict_rows``."""
         from runner.python.export.mlflow_rows import predict_rows
 
         return predict_rows(self.model, model_input)

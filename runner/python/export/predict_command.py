@@ -21,9 +21,9 @@ def _parser() -> Parser:
     parser = Parser(
         prints_json=True,
         prog="runner predict",
-        description="Predict with a file of runner export: mean, sd and quantiles of real labels and series, class and "
+        description="Predict with a file written by runner export: mean, sd and quantiles of real labels and series, class and "
         "probabilities, cluster and probabilities, or proportions of topics; one line per row, in the units of the data. "
-        "Neither data nor record are required. The file is verified, and it contains no code.",
+        "Neither data nor a record is required. The file is verified, and it contains no code.",
         epilog="The same rows have the same predictions in every process, because Monte-Carlo draws use the run's stream "
         "'evaluation'. Exit code 0, or 2 for an invalid file or invalid rows.",
     )

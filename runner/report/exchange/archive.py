@@ -77,7 +77,7 @@ def pack(
 
     Args:
         author: author in the citation; None: the name in git's settings.
-        licence: SPDX name of the archive's licence; None: not stated.
+        licence: SPDX name of the archive's licence, or None.
 
     Raises:
         OSError: a record cannot be read, or the file not written.
@@ -189,7 +189,7 @@ def main(argv: list[str]) -> int:
         prog="runner archive",
         description="Packs a launched study into one zip file: records, frozen YAML, environment and report. "
         "`runner report FILE` and `runner compare FILE` open it anywhere, read-only.",
-        epilog="Records are packed as they are: names of users, machines and folders are in them. "
+        epilog="Records are packed as they are, including names of users, machines and folders. "
         "Exit code 0, or 2 for a study that was never launched here.",
     )
     parser.add_argument("study", help="name of a study, or that under which it was launched (--as)")

@@ -19,8 +19,10 @@ NAMES = ("CITATION.cff", "ro-crate-metadata.json")
 
 def add_origin(parser: argparse.ArgumentParser) -> None:
     """Add the options for the citation of an archive."""
-    parser.add_argument("--author", help="who is cited (default: the name in git's settings)")
-    parser.add_argument("--licence", metavar="SPDX", help="of the archive, such as CC-BY-4.0")
+    parser.add_argument("--author", help="author to cite (default: the name in git's settings)")
+    parser.add_argument(
+        "--licence", metavar="SPDX", help="licence of the archive, such as CC-BY-4.0"
+    )
 
 
 def write_citation(
@@ -29,8 +31,9 @@ def write_citation(
     licence: str | None,
     files: Mapping[str, tuple[str, int]],
 ) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of both files; the second describes ``files`` (SHA-256 and size by name)
-    together with the first."""
+    """Names and contents of both files; the second describes the first and ``files`` (SHA-256 and
+    size by name).
+    """
     context = {
         "study": snapshot,
         "author": author or _ask_git(),

@@ -39,7 +39,7 @@ def expect_protocols(study: StudyDefinition, places: Iterable[Place]) -> Expecte
 
 
 def _compose(run: PlannedRun, study: str) -> Values | None:
-    """Resolved config of a run; None: it cannot be composed without code of a user."""
+    """Resolved config of a run; None if it cannot be composed without a user's code."""
     from runner.compose.compose import compose
     from runner.compose.expand import resolve
 

@@ -1,7 +1,8 @@
-"""Archives of studies, opened read-only: extracted into a temporary folder that is removed afterwards.
+"""Archives of studies, opened read-only: extracted into a temporary folder that is removed
+afterwards.
 
-Names, types, numbers, sizes and checksums of the files are verified, and nothing is executed, because
-an archive may be untrusted.
+Names, types, numbers, sizes and checksums of the files are verified, and nothing is executed,
+because an archive may be untrusted.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def open_archive(source: str) -> Iterator[OpenedArchive]:
         folder = place / "outputs"
         folder.mkdir()
         try:
-            with open_zip(Path(source), f"{source}: damaged, or no archive") as archive:
+            with open_zip(Path(source), f"{source}: damaged or not an archive") as archive:
                 manifest = _read_manifest(archive, source)
                 _extract(archive, manifest["files"], folder, source)
         except FileNotFoundError:
@@ -143,11 +144,11 @@ def _read_manifest(archive: zipfile.ZipFile, source: str) -> Manifest:
         manifest = TypeAdapter(Manifest).validate_json(archive.read(info), strict=True)
     except (KeyError, ValueError):
         raise ConfigError(
-            f"{source}: no archive of a study (it has no valid {MANIFEST}); runner archive STUDY makes one"
+            f"{source}: not an archive of a study, because it has no valid {MANIFEST}; create one with runner archive STUDY"
         ) from None
     if manifest["format"] > FORMAT:
         raise ConfigError(
-            f"{source}: format {manifest['format']}, this version reads {FORMAT}; install a later version"
+            f"{source}: format {manifest['format']}, but this version reads {FORMAT}; install a later version"
         )
     return manifest
 
@@ -201,7 +202,7 @@ def _refuse_entry(info: zipfile.ZipInfo, folder: Path, source: str) -> None:
     kind = stat.S_IFMT(info.external_attr >> 16)
     if info.is_dir() or kind not in (0, stat.S_IFREG) or info.flag_bits & 1:
         raise ConfigError(
-            f"{source}: {name} is a link, a folder or encrypted, no plain file; not opened"
+            f"{source}: {name} is a link, a folder or encrypted, not a plain file; not opened"
         )
     if info.file_size > LARGE_BYTES and info.file_size > MAX_RATIO * max(info.compress_size, 1):
         raise ConfigError(f"{source}: {name} expands more than {MAX_RATIO} times; not opened")

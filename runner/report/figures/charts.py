@@ -1,7 +1,8 @@
 """Interactive figures of a report for plotly.js: hovering shows numbers, the legend toggles lines.
 
 A chart is converted from the Matplotlib figure.  Panels are stacked, so that a chart fits on a
-telephone; small multiples become one panel.  The result consists of plain values, written as JSON."""
+telephone; small multiples become one panel.  The result consists of plain values, written as JSON.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +58,9 @@ def _list_panels(figure: Figure) -> list[list[Axes]]:
 
 
 def _take_style(trace: Chart, ax: Axes, k: int) -> bool:
-    """Set name and style of a trace in the k-th small multiple; returns False for a repeated one."""
+    """Set the name and style of a trace in the k-th small multiple; returns False for a repeated
+    trace.
+    """
     if trace["line"]["color"] == BACKGROUND_LINE_STYLE["color"] or (k and trace["name"]):
         return False
     if not trace["name"]:

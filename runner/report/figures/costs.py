@@ -82,7 +82,9 @@ def _list_points(spec: CostSpec, source: FigureSource) -> pd.DataFrame:
 
 
 def _summarise(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Mean cost, mean score and central 90 % of the scores over the last lines of all replicates."""
+    """Mean cost, mean score and central 90 % interval of the scores over the last lines of all
+    replicates.
+    """
     last = table.drop_duplicates([*keys, "replicate"], keep="last")
     groups = last.groupby(keys, sort=False)
     values = groups["value"]

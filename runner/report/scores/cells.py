@@ -63,7 +63,7 @@ class Cell:
 
     @property
     def mark(self) -> str:
-        """Marks of its number."""
+        """Marks of the number in the cell."""
         return mark_failures(self.failed) + (OTHER_PROTOCOL_MARK if self.other_protocol else "")
 
     @property
@@ -153,7 +153,7 @@ class TableLayout:
 
     @property
     def replicates(self) -> list[int]:
-        """Numbers of replicates behind the scores, in increasing order."""
+        """Numbers of replicates of the scores, in increasing order."""
         return sorted({s.n for cell in self.cells if (s := cell.summary) and s.n})
 
 

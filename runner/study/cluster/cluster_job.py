@@ -76,8 +76,9 @@ class ClusterJob:
     def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
         """Start the process of the run, with Slurm's warning blocked.
 
-        Slurm sends the warning to every process of a job step.  This process handles it for both:
-        it stops the other by SIGTERM.  A warning that arrives during the start is delivered later.
+        Slurm sends the warning to every process of a job step.  This process handles it for both
+        and stops the process of the run with SIGTERM.  A warning that arrives during the start is
+        delivered later.
         """
         previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {SLURM_WARNING})
         try:
@@ -113,7 +114,7 @@ class ClusterJob:
             return
 
     def checkpoint(self) -> Any:
-        """Job that submitit submits again after it has asked this one to end."""
+        """Job that submitit submits again after it has requested the end of this one."""
         from submitit.helpers import DelayedSubmission
 
         self.stop()

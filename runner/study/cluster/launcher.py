@@ -28,7 +28,9 @@ LOCAL = ("BasicLauncher", "JoblibLauncher")  # launchers replaced by the study's
 
 @dataclass(frozen=True)
 class Launcher:
-    """Launcher chosen on the command line; ``engine`` None: processes on this machine."""
+    """Launcher chosen on the command line; without an ``engine`` (None) runs are processes on this
+    machine.
+    """
 
     engine: str | None = None
     jobs: int | None = None  # number of parallel jobs, if set by the preset

@@ -119,7 +119,7 @@ SIGNAL_MARGIN = 0.7  # share of signal_delay_s for the process of a run to stop
 class QueuedJob:
     """A submitted job with the interface of a process.
 
-    ``states`` are Slurm's; None: a process on this machine instead of Slurm.
+    ``states`` are Slurm's states; None for a process on this machine.
     """
 
     job: Any

@@ -1,5 +1,5 @@
-"""Predicted cost ("price") of a run: CPU seconds, peak memory and disk, from records of equal runs or
-of miniatures of the run.
+"""Predicted cost ("price") of a run: CPU seconds, peak memory and disk, from records of equal runs
+or of miniatures of the run.
 
     cpu = once + P · (set_up + training(n) + E · evaluation + S · save + final)
 
@@ -94,7 +94,7 @@ class MeasuredRun:
         return folder_bytes(self.folder) - self.bytes_each * self.usage["passes"]
 
     def units(self, config: Values) -> int:
-        """Units per pass of a run with this config."""
+        """Units per pass of a run with the given config."""
         together = int(config["replicates"]) if self.facts.get("vectorised") else 1
         return together * int(config["steps"] or 1)
 
@@ -117,8 +117,9 @@ def count(phase: str, config: Values) -> int:
 
 
 def extrapolate(points: Sequence[tuple[float, float]], x: float, growth: float = 0.0) -> float:
-    """Value at x of the line through the first and last points; constant if the relative growth of y
-    is less than ``growth``."""
+    """Value at x of the line through the first and last points; constant if the relative growth of
+    y is less than ``growth``.
+    """
     (u, first_value), (v, y) = points[0], points[-1]
     return (
         y if u == v or y - first_value <= growth * y else y + (y - first_value) / (v - u) * (x - v)

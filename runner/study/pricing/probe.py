@@ -1,15 +1,15 @@
 """``python -m runner.study.pricing.probe <snapshot> <run> <seconds>``: execute miniatures of a run
 sequentially in one process, each with an ordinary record.
 
-A miniature has the same components, data and evaluation, but few steps or few replicates.  Keys that
-count steps shrink in proportion, so that each part of a run keeps its share of the steps:
+A miniature has the same components, data and evaluation, but few steps or few replicates.  Keys
+that count steps shrink in proportion, so that each part of a run keeps its share of the steps:
 
     burn_in' = burn_in · n / N,   thinning' = min(thinning, (n − burn_in') / 4)
 
 If the number of steps cannot be reduced (N = 1, or an attacker of whole series), the number of
-replicates computed together is, or nothing.  A small first miniature absorbs imports, compilation
-and caches; two lengths n₁ < n₂ follow, chosen so that the training of the last one takes a share of
-``seconds``.  The process exits when it exceeds its limit of CPU seconds.
+replicates computed together is reduced if possible.  A small first miniature absorbs imports,
+compilation and caches; two lengths n₁ < n₂ follow, chosen so that the training of the last one
+takes a share of ``seconds``.  The process exits when it exceeds its limit of CPU seconds.
 """
 
 from __future__ import annotations

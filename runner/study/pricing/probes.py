@@ -32,7 +32,9 @@ TOO_LATE = Price(error="half of the budget was used before its probe")
 
 
 def price_probe(run: FrozenRun, folder: Path, failure: str) -> Price:
-    """Price of a run from the records of its miniatures; ``failure``: reason why some are missing."""
+    """Price of a run from the records of its miniatures; ``failure`` is the reason why some are
+    missing.
+    """
     records = (MeasuredRun.read(path.parent) for path in folder.glob("*/*/run.json"))
     runs = sorted(
         (record for record in records if record is not None), key=lambda run: run.units(run.config)

@@ -60,7 +60,7 @@ def test_extended_suite_has_all_problems_and_scores(toy_suite):
     [
         ({"problems": {}}, "problems: missing"),
         ({"tables": [ERROR | {"columns": "seed"}]}, "grid key problem is neither its columns"),
-        ({"tables": [ERROR | {"metric": "mean"}]}, "neither side of mean is better"),
+        ({"tables": [ERROR | {"metric": "mean"}]}, "the direction of mean is unknown"),
         ({"budgets": {"small": {"gradients": 0}}}, "greater than 0"),
     ],
 )

@@ -52,8 +52,16 @@ def freeze(folder, *words):
     ("words", "norms", "refused"),
     [
         (["attacker=fgsm"], ["linf", "l2"], [None, None]),
-        (["attacker=square"], [None, None], [None, "square is bounded in linf, the problem in l2"]),
-        (["attacker=cw"], [None, None], ["cw is bounded in l2, the problem in linf", None]),
+        (
+            ["attacker=square"],
+            [None, None],
+            [None, "square is bounded in linf, but the problem requires l2"],
+        ),
+        (
+            ["attacker=cw"],
+            [None, None],
+            ["cw is bounded in l2, but the problem requires linf", None],
+        ),
         (["attacker=fgsm", "attacker.norm=l1"], [None, None], ["fgsm is bounded in l1"] * 2),
     ],
 )
@@ -78,7 +86,7 @@ def test_attacker_has_the_norm_of_the_problem_or_is_excluded(folder, words, norm
 def test_pack_with_another_victim_deviates(folder, monkeypatch, words, keys):
     monkeypatch.setattr(rows, "refuse_frozen", lambda suite, row: None)
     snapshot = freeze(folder, "attacker=fgsm", *words)
-    ending = f": {', '.join(keys)}: not what suite attacked has here"
+    ending = f": {', '.join(keys)}: differs from suite attacked in this installation"
     expected = [f"{run.name}{ending}" for run in snapshot.runs] if keys else []
     assert list(packed.list_deviations(snapshot)) == expected
 

@@ -93,11 +93,11 @@ IN_TABLE = {TABLE: ("A,error,made-data,0,0,0.16666666666666666", "A,error,made-d
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        (IN_TABLE, "1 lines that its records do not give"),
-        (IN_RECORD | IN_TABLE, "A, replicate 0: record: rmse 0.1 stated, 0.166667 here"),
+        (IN_TABLE, "1 lines are not in its records"),
+        (IN_RECORD | IN_TABLE, "A, replicate 0: record: rmse is 0.1 in the record, 0.166667 here"),
         (
             IN_RECORD | IN_LINES | IN_TABLE,
-            "differs  A, replicate 0  rmse 0.1 stated, 0.166667 here",
+            "differs  A, replicate 0  rmse is 0.1 in the record, 0.166667 here",
         ),
     ],
     ids=["table", "record", "everywhere"],
@@ -165,7 +165,7 @@ def test_pack_with_other_rules_deviates(suite, tmp_path, change, keys):
     config |= {"seed": 0, "smoke": False, "validation": None}
     run = FrozenRun("MALA", "MALA", {"problem": "gauss"}, [], "e", "s", "d", config | change)
     snapshot = Snapshot("arena.tiny.small.MALA", study, "", "", [], [run], tmp_path)
-    expected = [f"MALA: {key}: not what suite tiny has here" for key in keys]
+    expected = [f"MALA: {key}: differs from suite tiny in this installation" for key in keys]
     assert list(packed.list_deviations(snapshot)) == expected
 
 
@@ -174,11 +174,11 @@ def test_times_are_ignored_and_missing_scores_reported():
     old_scores = {"rmse": [1.0, float("nan")], "lost": 1.0} | times
     after = {"rmse": [1.0 + 1e-9, float("nan")], "new": 2.0} | dict.fromkeys(times, 4.0)
     assert list(packed.list_differences(old_scores, after, 1e-6)) == [
-        "lost does not come out",
-        "new not stated",
+        "lost is not reproduced",
+        "new is not in the record",
     ]
     assert list(packed.list_differences({"rmse": 1.0}, {"rmse": 1.0 + 1e-9}, 0.0)) == [
-        "rmse 1 stated, 1 here"
+        "rmse is 1 in the record, 1 here"
     ]
 
 

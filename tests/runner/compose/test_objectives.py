@@ -67,7 +67,7 @@ def list_objectives(*words: str) -> SearchProperties:
         (
             ["+experiment=digits_fgsm", "validation=0.25"],
             "accuracy",
-            "; scored on 0.25 of the training rows, held out",
+            "; scored on held-out training rows (share 0.25)",
         ),
         (["+experiment=multitask_toy"], "nlpp", "nlpp: minimize"),
         (

@@ -12,7 +12,7 @@ def test_user_value_takes_precedence(make_job):
 def test_replaced_component_is_small_too(make_job):
     job = make_job("+experiment=sarcos_mdgp", "smoke=true", "model=smdgp")
     assert job.model.n_inducing == 10
-    assert job.notes == ["model=smdgp: ignoring top of the experiment, which it does not have"]
+    assert job.notes == ["model=smdgp: ignoring top of the experiment, which smdgp does not have"]
 
 
 def test_replacing_sampler_keeps_draws_too(make_job):

@@ -133,7 +133,7 @@ def test_damaged_compressed_bytes_are_one_message(launched_study, quick_report, 
     first = info.header_offset + 30 + len(MANIFEST)
     content[first : first + 2] = b"\xff\xff"  # not a block type of deflate
     path.write_bytes(content)
-    with pytest.raises(ConfigError, match="damaged, or no archive"), open_archive(str(path)):
+    with pytest.raises(ConfigError, match="damaged or not an archive"), open_archive(str(path)):
         pass
 
 
@@ -212,7 +212,7 @@ def link(name: str) -> zipfile.ZipInfo:
         ({"a.txt": b"x"}, {"files": {"a.txt": "0" * 64}}, "a.txt differs from the archived file"),
         ({"a.txt": b"0" * 30_000_000}, {}, "a.txt expands more than 1000 times"),
         ({f"{i}.txt": b"0" * 9_000_000 for i in range(4)}, {}, "expands more than 100 times"),
-        ({"a.txt": b"x"}, {"format": 2}, "format 2, this version reads 1"),
+        ({"a.txt": b"x"}, {"format": 2}, "format 2, but this version reads 1"),
         ({"a.txt": b"x"}, {"study": 3}, "has no valid archive.json"),
     ],
 )
@@ -238,7 +238,10 @@ def test_sizes_and_numbers_of_files_are_limited(tmp_path, monkeypatch):
 def test_file_that_is_not_zip_is_refused_in_one_line(tmp_path):
     path = tmp_path / "a.zip"
     path.write_bytes(b"PK\x03\x04 and no more")
-    for source, message in ((path, "damaged, or no archive"), (tmp_path / "b.zip", "no such file")):
+    for source, message in (
+        (path, "damaged or not an archive"),
+        (tmp_path / "b.zip", "no such file"),
+    ):
         with pytest.raises(ConfigError, match=message), open_archive(str(source)):
             pass
     source = pack(path, {"a.txt": b"x"}, study="../../etc")

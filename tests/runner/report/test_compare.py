@@ -93,10 +93,7 @@ def test_failed_checks_are_listed_for_each_run(tmp_path, capsys):
     run_compare(tmp_path, "aaaa", "bbbb", "cccc")
     shown = capsys.readouterr()
     assert "run\tchecks\t1 of 2 failed: check 1\t1 passed, 1 not checked\t—" in shown.out
-    assert (
-        "note: aaaa failed checks (check 1): its results are not to be trusted as they are"
-        in shown.err
-    )
+    assert "note: aaaa failed checks (check 1): do not trust its results" in shown.err
     assert "bbbb failed" not in shown.err
 
 
@@ -163,7 +160,7 @@ def test_unfinished_run_shows_its_last_evaluation(tmp_path):
     ]
     run = load(record(tmp_path, "aaaa", state="interrupted", result={}, lines=lines))
     assert (run.result, run.step) == ({"rmse": [4.0, 5.0]}, 10)
-    assert warnings([run]) == ["aaaa is interrupted: shown is its evaluation at step 10"]
+    assert warnings([run]) == ["aaaa is interrupted: its scores are from the evaluation at step 10"]
     lines = [evaluate(10, 0, rmse=[1.0, 2.0])]
     together = load(record(tmp_path, "bbbb", state="running", result={}, lines=lines))
     assert together.result == {"rmse": [1.0, 2.0]}
@@ -175,7 +172,7 @@ def test_other_data_and_smoke_runs_are_not_compared(tmp_path):
     a = load(record(tmp_path, "aaaa"))
     b = load(record(tmp_path, "bbbb", data="toy-sim", smoke=True))
     first, second = warnings([a, b])
-    assert first == "different data (toy-data, toy-sim): the results do not compare"
+    assert first == "different data (toy-data, toy-sim): the results are not comparable"
     assert "smoke" in second
     assert "paired" not in results_table(Comparison.of({"a": a, "b": b}).scores).iloc[0, -1]
 

@@ -50,7 +50,7 @@ def test_search_prefers_better_scores(sweep, tmp_path, capsys):
 
 
 NOWHERE = (
-    "objective=entropy: entropy has no direction of its own; set "
+    "objective=entropy: entropy has no default direction; set "
     "hydra.sweeper.direction=minimize or maximize"
 )
 TWO = "hydra.sweeper.objectives=[{metric: near, direction: minimize}, {metric: far, direction: minimize}]"
@@ -60,7 +60,7 @@ TWO = "hydra.sweeper.objectives=[{metric: near, direction: minimize}, {metric: f
     ("words", "message"),
     [
         (["objective=entropy"], NOWHERE),
-        (["objective=mean/x"], "objective=mean/x: mean has no direction of its own"),
+        (["objective=mean/x"], "objective=mean/x: mean has no default direction"),
         (["objective=acuracy"], "objective=acuracy: unknown score, did you mean accuracy?"),
         (["objective=null"], "objective: missing; set it to the score to optimise"),
         ([TWO, "hydra.sweeper.pruner=median"], "pruning requires a single objective"),

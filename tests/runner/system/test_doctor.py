@@ -165,7 +165,7 @@ def test_data_files_are_genuine_damaged_or_absent(tmp_path, monkeypatch):
     bad, together = doctor.data(tmp_path)
     assert (bad.level, bad.what, bad.fix) == ("problem", "bad", "runner data fetch toy")
     assert together.level == "absent"
-    assert together.found == f"1 of 3 files in {tmp_path}, checksums fit"
+    assert together.found == f"1 of 3 files in {tmp_path}, checksums match"
     nowhere = only(doctor.data(tmp_path / "nowhere"))
     assert (nowhere.level, nowhere.fix.split(",")[0]) == (
         "absent",
