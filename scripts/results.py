@@ -10,7 +10,7 @@ them.
 A page is the output of ``runner report STUDY --with docs/results/STUDY_replicates.csv.gz``.
 ``STUDY_origin.json`` next to the scores holds facts that are only in records.
 
-``README.md`` and ``chapters/*.md`` are made from ``*.md.in``, with numbers named by key
+``README.md`` and ``chapters/*.md`` are made from ``templates/``, with numbers named by key
 (``scripts.prose.fields``); ``missing.md`` lists studies without kept scores,
 ``printed.md`` counts the printed numbers (``scripts.prose.printed_page``), and ``cost.md`` has the cost of
 each page. Pages of scripts, and figures drawn from records that were not kept, are not changed."""
@@ -39,6 +39,7 @@ from scripts.prose.costs import NAME as COST_PAGE
 from scripts.prose.costs import make_costs
 from scripts.prose.origin_notes import check_commits, find_reruns
 from scripts.prose.pages import (
+    NOTICE,
     list_templates,
     list_unscored,
     make_missing,
@@ -100,7 +101,8 @@ def make(name: str, output_dir: Path | None, launched: str | None) -> dict[str, 
         reruns = find_reruns(FOLDER if snapshot is None else folder)
         if name in reruns:
             page = note_rerun(page, reruns[name])
-        files[f"{name}.md"] = page.encode()
+        notice = NOTICE.format(name=f"{name}_replicates.csv.gz")
+        files[f"{name}.md"] = (notice + page).encode()
         if snapshot:
             scores = (folder / f"{name}_replicates.csv").read_bytes()
             files[f"{name}_replicates.csv.gz"] = gzip.compress(scores, mtime=0)
@@ -127,7 +129,7 @@ def read_kept(name: str, output_dir: Path | None) -> tuple[StudyDefinition, Kept
 def note_rerun(page: str, why: str) -> str:
     """The page with a note below its first sentences: its scores have to be computed again."""
     title, outcome, rest = page.split("\n\n", 2)
-    return "\n\n".join([title, outcome, f"> These scores are to be made again: {why}.", rest])
+    return "\n\n".join([title, outcome, f"> These scores must be computed again: {why}.", rest])
 
 
 def make_prose(check: bool) -> list[str]:

@@ -79,7 +79,7 @@ def _draw_ranks(table: TableSpec, standings: list[Standing]) -> Picture | None:
     else:
         ranking = rank(scores, "nemenyi")
         caption += (
-            f"; bars join what cannot be told apart at 5 % (Nemenyi, critical difference "
+            f"; bars join rows without a significant difference at 5 % (Nemenyi, critical difference "
             f"{ranking.distance:.2f}); Friedman p {ranking.p_friedman:.2g}"
         )
         figure = critical_difference_diagram(ranking.ranks, ranking.groups(), ranking.distance)
@@ -105,7 +105,7 @@ def _draw_costs(
     finals = mark_front(curves.drop_duplicates("method", keep="last"), "cost", "mean", direction)
     label = kind.replace("_", " ")
     caption = (
-        f"{table.title} against {label}: medians over problems; points: final score, filled on the "
+        f"{table.title} against {label}: medians over problems; points: final scores, filled on the "
         "Pareto front"
     )
     figure = cost_figure(curves, finals, direction, label, str(table.metric))
@@ -143,7 +143,9 @@ def draw_pairs(suite: Suite, lines: pd.DataFrame, rows: Sequence[str]) -> Pictur
     from components.games.figures.pairs import pair_figure
 
     figure = pair_figure(matrices, rows, suite.opponents)
-    caption = f"{table.title} of each row (left) against each opponent (below), mean of replicates"
+    caption = (
+        f"{table.title} of each row (left) against each opponent (below), mean over replicates"
+    )
     return Picture(figure, caption, is_interactive=False)
 
 

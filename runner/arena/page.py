@@ -72,6 +72,7 @@ def write(board: Board, path: Path, is_published: bool = False) -> Path:
     figures = list_figures(board, [row.name for row in rows], ranked)
     context = {
         "name": f"arena: {suite.name}",
+        "title": suite.title,
         "smoke": False,
         "description": suite.description,
         "draws_anew": suite.draws_anew or "",

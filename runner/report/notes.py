@@ -25,8 +25,8 @@ from runner.study.snapshot import Snapshot
 
 SHOWN = 12  # largest number of names in a note
 FAILURES = {  # mark -> text of the note
-    FAILED_CHECK_MARK: "failed checks, so that their numbers are not to be trusted as they are. Not fulfilled",
-    SHORT_MARK: "were too short: more steps would pass the checks. Not fulfilled",
+    FAILED_CHECK_MARK: "failed checks, so their numbers are unreliable. Failed",
+    SHORT_MARK: "were too short: with more steps they would pass the checks. Failed",
 }
 # notes that apply only to the runs of one folder if earlier scores are included
 OUTDATED_PATTERN = re.compile(
@@ -49,7 +49,7 @@ def notes(
     ]
     if any(run.facts.get("smoke") for run in runs):
         messages.append(
-            "Smoke runs are among these: tiny data, few steps. No number here is a result."
+            "This report contains smoke runs (tiny data, few steps): its numbers are not results."
         )
     earlier = sum(cell.earlier for cell in list_cells(tables))
     if earlier:
@@ -73,7 +73,7 @@ def _describe_unknown(tables: list[TableLayout]) -> str:
     unknown = sum(cell.earlier for cell in list_cells(tables) if cell.protocol == UNKNOWN)
     if not unknown:
         return ""
-    return f" Protocol unknown: {format_count(unknown, 'score')} of files without one."
+    return f" Protocol unknown: {format_count(unknown, 'score')} from files without one."
 
 
 def note_protocols(tables: list[TableLayout]) -> list[str]:
@@ -83,10 +83,10 @@ def note_protocols(tables: list[TableLayout]) -> list[str]:
     left_out = _group_cells(cells, lambda cell: cell.left_out)
     return [
         *(
-            f"{OTHER_PROTOCOL_MARK} {names}: {why}; compared with nothing."
+            f"{OTHER_PROTOCOL_MARK} {names}: {why}; excluded from comparisons."
             for why, names in marked.items()
         ),
-        *(f"Earlier scores left out, of {names}: {why}." for why, names in left_out.items()),
+        *(f"Earlier scores excluded for {names}: {why}." for why, names in left_out.items()),
     ]
 
 

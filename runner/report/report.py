@@ -102,6 +102,7 @@ def write(
     came_from = provenance(study, snapshot, runs, earlier.provenance)
     context = {
         "name": name,
+        "title": study.title,
         "smoke": smoke,
         "outcome": describe_outcome(page_tables, study.reference),
         "description": study.description,

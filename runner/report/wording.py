@@ -29,7 +29,7 @@ def describe_bold(splits_overlap: bool) -> str:
     return (
         "the best row of a column and all that do not differ significantly from it "
         f"({describe_test(splits_overlap)}; {100 * LEVEL:.0f} % after Holm's correction for the rows of a column; "
-        f"rows of fewer than {MIN_PAIRS} replicates are left out)"
+        f"rows with fewer than {MIN_PAIRS} replicates are excluded)"
     )
 
 
@@ -48,9 +48,9 @@ def format_range(counts: Sequence[int], noun: str) -> str:
 
 
 def describe_runs(sizes: Sequence[int]) -> str:
-    """``1 run of each``, ``99 or 100 runs of each``."""
+    """``1 run per row``, ``99 or 100 runs per row``."""
     counts = " or ".join(map(str, sizes))
-    return f"{counts} {'run' if list(sizes) == [1] else 'runs'} of each"
+    return f"{counts} {'run' if list(sizes) == [1] else 'runs'} per row"
 
 
 def describe_ours(laid: TableLayout) -> str:
@@ -65,7 +65,7 @@ def describe_outcome(tables: Sequence[TableLayout], reference: str | None) -> st
     """
     cells = [cell for cell in list_cells(tables) if cell.values]
     verdicts = Counter(cell.verdict.word for cell in cells if cell.number is not None)
-    counts = ", ".join(f"{n} {word}" for word, n in verdicts.most_common())
+    counts = ", ".join(f"{word} ({n})" for word, n in verdicts.most_common())
     sentences = [f"Verdicts on printed numbers: {counts}."] if counts else []
     if order := _describe_order(cells, reference):
         sentences.append(order)
@@ -82,10 +82,12 @@ def _describe_order(cells: Sequence[Cell], reference: str | None) -> str:
     tested = [value for value in p if not math.isnan(value)]
     if tested:
         differing = sum(value <= LEVEL for value in tested)
-        return f"{differing} of {len(tested)} comparisons with {reference} are significant."
+        return f"{differing} of {len(tested)} differences from {reference} are significant."
     bold = dict.fromkeys(cell.row.name for cell in cells if cell.bold)
     names = "; ".join(bold) if len(bold) <= MOST_NAMES else format_count(len(bold), "row")
-    return f"Best in a column, or not distinguishable from the best: {names}." if bold else ""
+    return (
+        f"Best in a column, or not significantly different from the best: {names}." if bold else ""
+    )
 
 
 def describe_published(laid: TableLayout) -> str:

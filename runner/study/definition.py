@@ -47,7 +47,8 @@ class StudyDefinition(StrictModel):
     """Content of ``conf/study/<name>.yaml``."""
 
     name: FileName
-    description: str  # sources, data and settings; heads the report
+    title: str = ""  # in words, heading of the report; empty: the name
+    description: str  # sources, data and settings; below the heading
     replicates: PositiveInt | None = None  # for every run; None: each experiment's own
     overrides: list[str] = []  # for every run
     grid: dict[str, list[Any]] = {}  # key -> values; every row runs with each combination

@@ -1,4 +1,4 @@
-"""Prose with its numbers filled in: fields ``{{ … }}`` of ``docs/results/**/*.md.in``.
+"""Prose with its numbers filled in: fields ``{{ … }}`` of ``docs/results/templates``.
 
 A field is a Jinja expression with functions of keys, and filters::
 

@@ -1,4 +1,4 @@
-"""Kept scores that are to be made again: their code had uncommitted changes, or its commit is unknown
+"""Kept scores to compute again: their code had uncommitted changes, or its commit is unknown
 or outside the history.
 
 ``lost_commits.txt`` lists those that were found when the history was first checked; a name leaves it when

@@ -1,4 +1,4 @@
-"""Chapters and README.md of docs/results, made from their templates (``NAME.md.in``)."""
+"""Chapters and README.md of docs/results, made from ``docs/results/templates``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ DAGGER = "† a run behind this number failed one of its checks"
 SHORT = "¶ a run behind this number was too short: it failed only checks that more steps would pass"
 FEW = "‡ fewer than five replicates: indicative"
 CERTAIN = "bold differences: p ≤ 0.05 by Student's t, corrected by Holm for all tests of the table"
-NOTICE = "<!-- made by make results from {name}: edit that file -->\n"
+TEMPLATES = "templates"  # folder of NAME.md.in, next to the pages
+NOTICE = "<!-- made by make results from {name}; do not edit -->\n"
 PIECE = re.compile(  # code, a field or a marker
     rf"^```.*?^```|^(?:    [^\n]*\n)+|`[^`\n]*`|\$[^$]+\$|{FIELD.pattern}|{MARKER.pattern}",
     re.M | re.S,
@@ -44,7 +45,12 @@ class Page:
 
 def list_templates(folder: Path = FOLDER) -> list[Path]:
     """All templates."""
-    return sorted([*folder.glob("*.md.in"), *folder.glob("chapters/*.md.in")])
+    return sorted((folder / TEMPLATES).rglob("*.md.in"))
+
+
+def find_page(template: Path, folder: Path) -> Path:
+    """The page that is made from a template."""
+    return folder / template.relative_to(folder / TEMPLATES).with_suffix("")
 
 
 def has_kept_scores(folder: Path, name: str) -> bool:
@@ -54,20 +60,19 @@ def has_kept_scores(folder: Path, name: str) -> bool:
 
 def list_unscored(folder: Path = FOLDER) -> list[Path]:
     """Pages without a source of numbers: they have neither kept scores nor a template."""
-    lists = {"missing.md", "printed.md", "cost.md"}
+    made = {find_page(template, folder) for template in list_templates(folder)}
+    made |= {folder / name for name in ("missing.md", "printed.md", "cost.md")}
     return [
         page
         for page in sorted(folder.rglob("*.md"))
-        if not page.with_name(page.name + ".in").is_file()
-        and not (page.parent == folder and page.name in lists)
-        and not has_kept_scores(page.parent, page.stem)
+        if page not in made and not has_kept_scores(page.parent, page.stem)
     ]
 
 
 def make_page(template: Path, folder: Path = FOLDER) -> Page:
     """The page of a template; its errors list the fields that could not be filled in."""
     source = template.read_text(encoding="utf-8")
-    page = Page(template.with_suffix(""), "")
+    page = Page(find_page(template, folder), "")
     for number, text in find_hand_typed(source):
         page.errors.append(f"{template.name}, line {number}: {text} is typed by hand")
     for number, word in find_untested(source):
@@ -91,7 +96,9 @@ def make_page(template: Path, folder: Path = FOLDER) -> Page:
 
     body = re.sub(r"[ \t]+$", "", PIECE.sub(replace, source), flags=re.M)
     body = re.sub(r"\n{3,}", "\n\n", body)
-    page.text = NOTICE.format(name=template.name) + _insert_legend(body, lookup, folder)
+    page.text = NOTICE.format(name=template.relative_to(folder)) + _insert_legend(
+        body, lookup, folder
+    )
     return page
 
 

@@ -24,7 +24,7 @@ from scripts.site.links import DOCS, ROOT, linked_paths, relink_page, sources, t
 from scripts.site.navigation import write_menu
 
 CONTRACTS = ROOT / "components" / "contracts"
-NOT_COPIED = ("*.md", "*.md.in", "printed_reasons.yaml")
+NOT_COPIED = ("*.md", "templates", "printed_reasons.yaml")
 HIDE_SIDEBARS = "---\nhide: [navigation, toc]\n---\n"
 PUBLIC_MODULES = ("components.registry", "components.errors")
 

@@ -54,7 +54,10 @@ def test_numbers_count_by_row_with_most_replicates(folder):
     write_scores(folder, {Q: 5, FPQ: 7, SLOW: 9})
     text, errors = make_printed(folder)
     assert errors == []
-    assert "Of 2 printed numbers 2 have kept scores next to them, 2 of these of five" in text
+    assert (
+        "Of 2 printed numbers, 2 have kept scores next to them, 2 of these with at least five"
+        in text
+    )
     cells = printed.collect_cells(folder)
     assert cells.set_index("row")["replicates"].to_dict() == {"q_learning": 5, "fpq_learning": 7}
     assert "| 2 | 2 | 2 | 0 |" in text
@@ -74,7 +77,7 @@ def test_cell_dropped_from_kept_scores_is_detected(folder):
     assert make_printed(folder)[1] == []
     write_scores(folder, {FPQ: 5})
     text, errors = make_printed(folder)
-    assert "Of 2 printed numbers 1 have" in text
+    assert "Of 2 printed numbers, 1 have" in text
     assert ["q_learning, reward has 0 replicates" in error for error in errors] == [True]
 
 
@@ -113,7 +116,8 @@ def test_results_check_fails_without_reason(folder, monkeypatch):
 
     monkeypatch.setattr(results, "FOLDER", folder)
     (folder / "lost_commits.txt").write_text("blotto\n", encoding="utf-8")
-    (folder / "README.md.in").write_text("# Page\n", encoding="utf-8")
+    (folder / "templates").mkdir()
+    (folder / "templates" / "README.md.in").write_text("# Page\n", encoding="utf-8")
     write_scores(folder, {Q: 5, FPQ: 5})
     assert results.make_prose(check=False) == []
     assert results.make_prose(check=True) == []
@@ -129,7 +133,7 @@ def test_numbers_without_file_count_as_published(folder):
     write_reasons(folder, total=9)
     text, errors = make_printed(folder)
     assert errors == []
-    assert "Of 9 printed numbers 2 have" in text
+    assert "Of 9 printed numbers, 2 have" in text
     assert "without kept scores: 7 of Gallego (2021)" in text
 
 

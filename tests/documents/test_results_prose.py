@@ -11,7 +11,7 @@ import pytest
 from runner.study.definition import load_study
 from scripts.prose import origin_notes
 from scripts.prose.fields import fill_field
-from scripts.prose.pages import list_templates, list_unscored, make_missing, make_page
+from scripts.prose.pages import TEMPLATES, list_templates, list_unscored, make_missing, make_page
 from scripts.prose.printed_page import NAME, make_printed
 from scripts.prose.scores import (
     FOLDER,
@@ -46,7 +46,8 @@ def folder(tmp_path, monkeypatch):
 
 
 def write_template(folder: Path, text: str) -> Path:
-    template = folder / "README.md.in"
+    template = folder / TEMPLATES / "README.md.in"
+    template.parent.mkdir(exist_ok=True)
     template.write_text(f"# Page\n\n{text}\n\n## End\n", encoding="utf-8")
     return template
 
@@ -169,10 +170,10 @@ def test_hand_typed_number_is_detected(folder):
 def test_edited_page_differs_from_its_template(folder, monkeypatch, capsys):
     from scripts import results
 
-    template = write_template(folder, FIELD.format("spoofed:WoLF, all:8:rmse"))
+    write_template(folder, FIELD.format("spoofed:WoLF, all:8:rmse"))
     monkeypatch.setattr(results, "FOLDER", folder)
     assert results.make_prose(check=False) == []
-    page = template.with_suffix("")
+    page = folder / "README.md"
     right = page.read_text(encoding="utf-8")
     assert "4.0 ± 1.1†" in right
     assert "† a run behind" in right
@@ -217,7 +218,7 @@ def test_studies_state_what_replicates_redraw():
         assert study.draws_anew, name
         page = FOLDER / f"{name}.md"
         if page.is_file():
-            assert "A replicate draws anew: " in page.read_text(encoding="utf-8"), name
+            assert "Drawn again for each replicate: " in page.read_text(encoding="utf-8"), name
 
 
 def test_published_numbers_have_scores_or_reasons():

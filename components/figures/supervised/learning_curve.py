@@ -13,10 +13,21 @@ from components.figures.style import Axes, Figure, hide_label, legend_below
 if TYPE_CHECKING:
     import pandas as pd
 
+# names that are not the score's key in words
+METRIC_NAMES = {
+    "medae": "median absolute error",
+    "nmse_median": "median NMSE",
+    "coverage90": "90 % coverage",
+    "error_mean": "error of the mean",
+    "error_second_moment": "error of the second moment",
+    "recent_social_utility": "social utility, recent rounds",
+}
+
 
 def format_metric_name(metric: str) -> str:
     """Name of a metric on an axis: NLPP, RMSE, accuracy, log likelihood."""
-    return metric.upper() if len(metric) <= 4 else metric.replace("_", " ")
+    name = METRIC_NAMES.get(metric, metric.replace("_", " "))
+    return name.upper() if len(metric) <= 4 else name
 
 
 def learning_curve(

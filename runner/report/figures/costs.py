@@ -52,14 +52,14 @@ def draw_cost(spec: CostSpec, source: FigureSource) -> Picture | None:
     title = spec.title or f"{score} against {cost}"
     caption = (
         f"{title}{source.settings}; mean and central 90 % of "
-        f"{format_range(list(counts), 'replicate')}; points: final score"
+        f"{format_range(list(counts), 'replicate')}; points: final scores"
     )
     if direction is not None:
         caption += ", filled on the Pareto front"
     if spec.against == "seconds" and table["is_shared"].any():
-        caption += "; replicates side by side share their seconds"
+        caption += "; replicates trained side by side share their seconds"
     if len(missing):
-        caption += f"; no count of {cost}: {', '.join(missing['method'].unique())}"
+        caption += f"; {cost} not counted for {', '.join(missing['method'].unique())}"
     curves = _summarise(table, ["panel", "method", "steps"])
     finals = _summarise(table, ["panel", "method"])
     finals = mark_front(finals, "cost", "mean", direction)

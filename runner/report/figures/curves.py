@@ -6,6 +6,7 @@ import numpy as np
 
 from runner.report.figures.picture import FigureSource, Picture
 from runner.report.scores.frame import cells_frame
+from runner.report.wording import join_words
 from runner.study.figure_specs import FigureSpec
 
 
@@ -32,19 +33,20 @@ def draw_curve(spec: FigureSpec, source: FigureSource) -> Picture | None:
     if table.empty:
         return None
     table = table.assign(metric=table["metric"].where(~is_across, spec.metrics[0]))
-    drawn = " and ".join(map(format_metric_name, spec.metrics))
-    key = spec.x.split(".")[-1]
-    shows = titles.get(spec.x, f"{drawn} against {key}")
+    drawn = join_words([format_metric_name(metric) for metric in spec.metrics])
+    axis = spec.label.replace("$", "")
+    shows = titles.get(spec.x, f"{drawn} against {axis}")
     point = ["model", "n_train", "mean"]
     if spec.floor is not None:
         floors = cells.loc[cells["table"] == spec.floor, point]
         table = table.merge(floors.rename(columns={"mean": "floor"}), how="left")
-        shows = f"{shows}; dashed, shaded up to it: {titles[spec.floor]}"
+        shows = f"{shows}; dashed line below the shading: {titles[spec.floor]}"
     if spec.against is not None:
         is_other = (cells["key"] == spec.x) & (cells["metric"] == spec.against)
         renamed = cells.loc[is_other, point].rename(columns={"mean": "against"})
         table = table.merge(renamed).assign(n_train=lambda both: both["against"])
-        shows = f"{drawn} against {format_metric_name(spec.against)} by {key}"
+        shows = f"{drawn} against {axis} by {spec.x.split('.')[-1]}"
     settings = f", settings {source.preset}" if source.preset else ""
     figure = learning_curve(table, spec.label, logarithmic=spec.against is None)
-    return Picture(figure, f"{shows}, mean ± SE{settings}; data: {source.data}")
+    caption = f"{shows[0].upper()}{shows[1:]}, mean ± SE{settings}; data: {source.data}"
+    return Picture(figure, caption)

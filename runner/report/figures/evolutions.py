@@ -35,7 +35,7 @@ def draw_evolution(spec: EvolutionSpec, source: FigureSource) -> Picture | None:
         if not is_band:  # mean over replicates
             mean = table.groupby(["method", "metric", "step"], sort=False)["value"].mean()
             table = mean.reset_index().assign(replicate="mean")
-        caption += f", {center} of each less {spec.less}, replicate by replicate"
+        caption += f", {center} of the differences from {spec.less}, paired by replicate"
     elif is_band:
         caption += f", {center}"
     table["method"] = table["method"].map(source.names)

@@ -96,17 +96,18 @@ def draw_ranks(spec: RankSpec, source: FigureSource) -> Picture | None:
     ranking = rank(scores.rename(columns=source.names), spec.test)
     blocks = {
         "columns": "columns",
-        "replicates": f"replicates of {spec.column}",
+        "replicates": f"replicates of column {spec.column}",
         "all": "replicates of all columns",
     }[spec.blocks]
     by = (
         f"Nemenyi, critical difference {ranking.distance:.2f}"
         if ranking.distance is not None
-        else "two-sided Wilcoxon tests of all pairs after Holm"
+        else "two-sided Wilcoxon tests of all pairs, corrected by Holm"
     )
     caption = (
-        f"{spec.title}{source.settings}: mean ranks over {n} {blocks}, 1 is best; bars join what cannot be told apart at 5 % "
-        f"({by}); Friedman p {ranking.p_friedman:.2g}; data: {', '.join(laid.data)}"
+        f"{spec.title}{source.settings}: mean ranks over {n} {blocks}, 1 is best; "
+        f"bars join rows without a significant difference at 5 % ({by}); "
+        f"Friedman p {ranking.p_friedman:.2g}; data: {', '.join(laid.data)}"
     )
     figure = critical_difference_diagram(ranking.ranks, ranking.groups(), ranking.distance)
     return Picture(figure, caption, is_interactive=False)

@@ -12,7 +12,7 @@ from runner.report.figures.picture import FigureSource, Picture
 from runner.report.run_views import RunView
 from runner.report.scores.frame import scores_frame
 from runner.report.scores.recorded import scores
-from runner.report.wording import describe_runs
+from runner.report.wording import describe_runs, format_count
 from runner.study.figure_specs import SpreadSpec
 
 # score with the β chosen by a run; the row with this β is marked
@@ -44,7 +44,7 @@ def draw_spread(spec: SpreadSpec, source: FigureSource) -> Picture | None:
     figure = spread(table, spec.kind, spec.levels, marked, label, spec.words)
     sizes = sorted(set(table.groupby(["method", "group", "metric"]).size()))
     n_nonfinite = int((~np.isfinite(table["value"])).sum())
-    missing = f"; left out as not finite: {n_nonfinite}" if n_nonfinite else ""
+    missing = f"; {format_count(n_nonfinite, 'score')} omitted as not finite" if n_nonfinite else ""
     caption = f"{spec.title}; {describe_runs(sizes)}; data: {source.data}{missing}"
     return Picture(figure, caption)
 

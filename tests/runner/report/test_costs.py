@@ -47,7 +47,7 @@ def test_study_plots_scores_against_cost_by_one_key(study):
     assert list(pictures) == ["cost_nlpp_steps", "cost_nlpp_gradients"]
     by_steps, by_gradients = pictures.values()
     assert "mean and central 90 % of 6 replicates" in by_steps.caption
-    assert by_gradients.caption.endswith("no count of gradient evaluations: sMDGP, tuned")
+    assert by_gradients.caption.endswith("gradient evaluations not counted for sMDGP, tuned")
     expected = [[[10, 3.0], [20, 1.0]], [[10, 2.0], [20, 0.5]]]
     assert_allclose(curves_of(by_steps), expected)
     faces = [bars[0].get_markerfacecolor() for bars in by_steps.figure.axes[1].containers]

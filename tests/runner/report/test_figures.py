@@ -62,7 +62,7 @@ def test_floor_is_dashed_and_shaded_up_to_the_curve(study):
     dashed = [line for line in ax.lines if line.get_linestyle() == "--"]
     assert_allclose(dashed[0].get_ydata(), [0.5, 0.1])
     assert ax.get_ylim()[0] < 0.1
-    assert picture.caption.startswith("attacked; dashed, shaded up to it: certified")
+    assert picture.caption.startswith("Attacked; dashed line below the shading: certified")
 
 
 def test_frontier_plots_one_score_against_another(study):
@@ -80,7 +80,7 @@ def test_frontier_plots_one_score_against_another(study):
     (ax,) = picture.figure.axes
     assert ax.get_xscale() == "linear"
     assert_allclose(ax.containers[0][0].get_xydata(), [[0.5, 1], [0.7, 3]])
-    assert picture.caption.startswith("reward against LOSS by n_train, mean ± SE")
+    assert picture.caption.startswith("Reward against training points N by n_train, mean ± SE")
 
 
 def test_training_seconds_exclude_evaluations():
@@ -111,7 +111,7 @@ def test_evolutions_are_read_from_the_records_of_one_cell(study, at_once):
         record(small, "c", n, [0.5, 0.6], lines, vectorised=at_once)
     picture = draw_figures(small.study, small, [])["way"]
     (ax,) = picture.figure.axes
-    assert picture.caption == "On the way; 2 runs of each"
+    assert picture.caption == "On the way; 2 runs per row"
     expected = [[[10, 1000 + r + 0.1], [20, 1000 + r + 0.05]] for r in range(2)]
     assert_allclose([line.get_xydata() for line in ax.lines], expected)
     timed = redefine(small, evolutions=[WAY | {"metrics": ["nlpp"], "against": "seconds"}])
@@ -148,8 +148,8 @@ def test_evolution_can_subtract_a_row(study_with_difference):
     picture = draw_figures(study_with_difference.study, study_with_difference, [])["way"]
     (drawn,) = picture.figure.axes[0].lines
     assert_allclose(drawn.get_xydata(), [[10, 15.0], [20, 15.0], [30, 15.0]])
-    ending = "of each less sMDGP, tuned, replicate by replicate"
-    assert picture.caption.endswith(f"2 runs of each, mean {ending}")
+    ending = "of the differences from sMDGP, tuned, paired by replicate"
+    assert picture.caption.endswith(f"2 runs per row, mean {ending}")
     late = scores(read(folder), folder, "late/nelbo")
     assert late == pytest.approx({(0, 0): 10.0, (0, 1): 25.0 + 20.0})
     band = {"shows": "band", "rows": ["iGP"], "label": "episode", "words": {"nelbo": "loss"}}
@@ -158,7 +158,7 @@ def test_evolution_can_subtract_a_row(study_with_difference):
     picture = draw_figures(banded.study, banded, [])["way"]
     (ax,) = picture.figure.axes
     # common settings are named once
-    assert picture.caption.startswith("On the way, tuned; 2 runs of each")
+    assert picture.caption.startswith("On the way, tuned; 2 runs per row")
     assert picture.caption.endswith(f"mean and central 90 % {ending}")
     assert [text.get_text() for text in picture.figure.legends[0].texts] == ["iGP"]
     drawn = (ax.get_xlabel(), ax.get_ylabel(), len(ax.lines), len(ax.collections))
@@ -187,7 +187,7 @@ def test_spreads_show_every_replicate_and_the_chosen_beta(study):
     record(small, "d", 1000, result={"nlpp": [1.0] * 3, "beta_selected": [0.1] * 3}, replicates=3)
     tables = layout_table(small.study, small)
     picture = draw_figures(small.study, small, tables)["all"]
-    counts = "6 or 7 runs of each; data: sarcos; left out as not finite: 1"
+    counts = "6 or 7 runs per row; data: sarcos; 1 score omitted as not finite"
     assert picture.caption == f"All scores; {counts}"
     (ax,) = picture.figure.axes
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("n_train", "NLPP")

@@ -95,7 +95,7 @@ def test_smoke_runs_are_marked_in_title_files_and_figures(study, tmp_path):
     assert {path.name for path in pages} == {"small_smoke.html", "small_smoke.md"}
     for page in pages:
         assert "(smoke run)" in page.read_text(encoding="utf-8").split("##")[0]
-        assert "No number here is a result." in page.read_text(encoding="utf-8")
+        assert "its numbers are not results" in page.read_text(encoding="utf-8")
     assert '"text":"smoke run"' in pages[0].read_text(encoding="utf-8") + pages[1].read_text(
         encoding="utf-8"
     )
@@ -117,7 +117,7 @@ def test_results_are_generated_from_scores(scores_file, tmp_path, monkeypatch, c
     assert results.main(["--check"]) == 0  # without a page so far
     assert results.main(["small"]) == 0
     page = folder / "small.md"
-    assert "![NLPP against n_train, mean ± SE; data: sarcos](small_curve.png)" in page.read_text()
+    assert "![NLPP against training points N, mean ± SE; data: sarcos](small_curve.png)" in page.read_text()
     assert (folder / "small_curve.png").exists()
     assert results.main(["--check"]) == 0
     page.write_text(page.read_text().replace("0.20(0.01)", "0.10(0.01)"))

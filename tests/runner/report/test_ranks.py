@@ -73,7 +73,7 @@ def draw_ranks(study, n, sizes, **spec):
 
 def test_study_ranks_the_replicates_of_a_column(study):
     picture = draw_ranks(study, 9, [1000], blocks="replicates", column="1000")
-    assert "mean ranks over 9 replicates of 1000" in picture.caption
+    assert "mean ranks over 9 replicates of column 1000" in picture.caption
     words = [text.get_text() for text in picture.figure.axes[0].texts]
     assert any("1.00" in text and "sMDGP, tuned" in text for text in words)
 

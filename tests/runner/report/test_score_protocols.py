@@ -122,7 +122,7 @@ def test_scores_of_other_steps_are_excluded_next_to_records(tmp_path):
     assert len(cell.values) == 2
     assert cell.protocol == FULL.digest
     assert note_protocols(tables) == [
-        "Earlier scores left out, of A (error): other protocol: steps=3 (here 6)."
+        "Earlier scores excluded for A (error): other protocol: steps=3 (here 6)."
     ]
 
 
@@ -136,7 +136,7 @@ def test_row_of_other_steps_is_marked_and_not_compared(tmp_path):
     assert cells["B"].against is None
     assert [cells[row].mark for row in ("A", "B")] == ["", "§"]
     assert note_protocols(tables) == [
-        "§ B (error): other protocol: steps=3 (here 6); compared with nothing."
+        "§ B (error): other protocol: steps=3 (here 6); excluded from comparisons."
     ]
     assert "\\textsuperscript{\\S}" in score_table(tables[0], "small")
 
