@@ -115,16 +115,16 @@ def test_results_check_fails_without_reason(folder, monkeypatch):
     from scripts import results
 
     monkeypatch.setattr(results, "FOLDER", folder)
-    (folder / "lost_commits.txt").write_text("blotto\n", encoding="utf-8")
+    (folder / "lost_commits.txt").write_text("blotto\n")
     (folder / "templates").mkdir()
-    (folder / "templates" / "README.md.in").write_text("# Page\n", encoding="utf-8")
+    (folder / "templates" / "README.md.in").write_text("# Page\n")
     write_scores(folder, {Q: 5, FPQ: 5})
     assert results.make_prose(check=False) == []
     assert results.make_prose(check=True) == []
     write_scores(folder, {Q: 5, FPQ: 4})
     errors = results.make_prose(check=True)
     assert ["no reason" in error or "differs" in error for error in errors] == [True, True]
-    (folder / printed.REASONS).write_text("printed: 3\n", encoding="utf-8")
+    (folder / printed.REASONS).write_text("printed: 3\n")
     assert printed.REASONS in results.make_prose(check=True)[0]
 
 

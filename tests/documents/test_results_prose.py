@@ -232,8 +232,8 @@ def test_every_page_has_kept_scores_or_template(folder):
     write_template(folder, "A.")
     (folder / "chapters").mkdir()
     for name in ("README", "missing", "printed", "sbc", "spoofed", "typed", "chapters/new"):
-        (folder / f"{name}.md").write_text("0.42\n", encoding="utf-8")
-    (folder / "sbc_ranks.csv").write_text("", encoding="utf-8")
+        (folder / f"{name}.md").write_text("0.42\n")
+    (folder / "sbc_ranks.csv").write_text("")
     assert [page.name for page in list_unscored(folder)] == ["new.md", "typed.md"]
 
 

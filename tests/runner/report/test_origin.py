@@ -117,7 +117,10 @@ def test_results_are_generated_from_scores(scores_file, tmp_path, monkeypatch, c
     assert results.main(["--check"]) == 0  # without a page so far
     assert results.main(["small"]) == 0
     page = folder / "small.md"
-    assert "![NLPP against training points N, mean ± SE; data: sarcos](small_curve.png)" in page.read_text()
+    assert (
+        "![NLPP against training points N, mean ± SE; data: sarcos](small_curve.png)"
+        in page.read_text()
+    )
     assert (folder / "small_curve.png").exists()
     assert results.main(["--check"]) == 0
     page.write_text(page.read_text().replace("0.20(0.01)", "0.10(0.01)"))
