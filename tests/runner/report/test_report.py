@@ -54,7 +54,7 @@ def test_report_writes_its_files(study, tmp_path, capsys):
 
     markdown = (folder / "small.md").read_text()
     assert "| iGP | tuned | 1000 | 1.28(0.07) | 1.6000(0.0097) | 6 | +4.5 | worse |" in markdown
-    assert "![NLPP against n_train, mean ± SE; data: sarcos](curve.png)" in markdown
+    assert "![NLPP against training points N, mean ± SE; data: sarcos](curve.png)" in markdown
     assert "\n\n\n" not in markdown
 
     rows = list(csv.DictReader((folder / "small.csv").open()))
