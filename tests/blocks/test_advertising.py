@@ -13,6 +13,7 @@ from support.runs.configured import (
     uniform,
 )
 from support.series.structural_series import AHEAD, F64, block, draw_theta, joint, model, problem
+from support.small.small_problems import train
 from torch.testing import assert_close
 
 from components.contracts.structural import Covariates, Facts
@@ -88,12 +89,9 @@ def simulate_sales(half, times=160):
 
 
 def fit_gibbs(data, **keys):
-    rng = Streams(0)
     gibbs = component("inference", "structural_gibbs", burn_in=150, chains=2)
     goodwill = block("nerlove_arrow", expected_size=2.0, **keys)
-    state = gibbs.init(model("local_level", goodwill, of=data), data, rng)
-    for _, batch in data.batches("series", rng, 0, 400):
-        state, _ = gibbs.step(state, batch, rng)
+    state, _ = train(gibbs, model("local_level", goodwill, of=data), data, 400)
     return gibbs.posterior(state)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from contract.only import restrict
 from contract.partners import Run, runs_of
+from support.small.small_problems import advance
 
 from components import registry
 from components.contracts.capabilities import OwnInputs
@@ -31,8 +32,7 @@ def test_inference_uses_only_required_capabilities(run: Run, make_job):
     needed = job.inference.required_capabilities(problem.kind, job.model.capabilities())
     stub = restrict(real, *sorted(needed, key=to_word))
     state = job.inference.init(stub, problem, rng)
-    for _, batch in problem.batches(job.inference.requires.batch_kind, rng, 0, 2):
-        state, _ = job.inference.step(state, batch, rng)
+    state, _ = advance(job.inference, state, problem, rng, 0, 2)
     posterior = job.inference.posterior(state)
     assert not missing(posterior, job.inference.provides)
     problem.score(posterior, rng)

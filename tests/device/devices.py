@@ -76,6 +76,27 @@ def is_refused(result: Scores | str, device: str) -> bool:
     return isinstance(result, str) and f"device={device}" in result
 
 
+def compare_devices(
+    make_job: Callable[..., Job],
+    device: str,
+    overrides: Sequence[str],
+    tolerance: Callable[[str], float],
+) -> None:
+    """Check that a run gives equal scores on the CPU and a device, or is rejected alike.
+
+    Raises:
+        AssertionError: the scores differ."""
+    cpu, other = (score(make_job, *overrides, f"device={where}") for where in ("cpu", device))
+    if isinstance(cpu, str):  # a method that refuses float32 refuses it on both
+        is_refused_alike = isinstance(other, str) if device == "cuda" else other == cpu
+        assert is_refused_alike, f"on the CPU: {cpu}"
+        pytest.skip(f"not on the CPU either: {cpu}")
+    if is_refused(other, device):
+        pytest.skip(str(other))
+    assert isinstance(other, dict), other
+    assert list_differences(other, cpu, tolerance) == {}
+
+
 def list_differences(
     ours: Scores, theirs: Scores, tolerance: Callable[[str], float]
 ) -> dict[str, tuple[float, float]]:

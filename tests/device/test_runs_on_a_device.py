@@ -10,12 +10,10 @@ from __future__ import annotations
 import pytest
 from device.devices import (
     choose_one_per_family,
+    compare_devices,
     draw_strictly,
     every_experiment,
     every_run,
-    is_refused,
-    list_differences,
-    score,
     short_run,
 )
 
@@ -39,19 +37,8 @@ IN_FLOAT64 = {"tan_as_released"}
 
 
 def compare(make_job, monkeypatch, device: str, overrides: list[str], tolerance: float) -> None:
-    """Check that a run gives equal scores on both devices, or is rejected alike.
-
-    Raises:
-        AssertionError: the scores differ."""
     draw_strictly(monkeypatch)
-    cpu, other = (score(make_job, *overrides, f"device={where}") for where in ("cpu", device))
-    if isinstance(cpu, str):
-        assert other == cpu
-        pytest.skip(f"not on the CPU either: {cpu}")
-    if is_refused(other, device):
-        pytest.skip(str(other))
-    assert isinstance(other, dict), other
-    assert list_differences(other, cpu, lambda _: tolerance) == {}
+    compare_devices(make_job, device, overrides, lambda _: tolerance)
 
 
 @pytest.mark.device

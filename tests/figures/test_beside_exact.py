@@ -3,6 +3,7 @@ with the densities."""
 
 import torch
 from support.runs.configured import F64, component, double, draw_normal, load
+from support.small.small_problems import train
 from support.targets.mean_field_families import build_model, rows
 from torch.testing import assert_close
 
@@ -14,7 +15,6 @@ from components.figures.variational.beside_exact import (
     target_contours,
 )
 from components.figures.variational.bound_by_start import bound_by_start
-from runner.execution.rng import Streams
 
 
 def test_gaussian_levels_enclose_expected_mass():
@@ -35,11 +35,8 @@ def test_gaussian_levels_enclose_expected_mass():
 
 def test_exact_comparison_draws_rows_and_density():
     problem = rows(n=10)
-    rng = Streams(0)
     inference = component("inference", "cavi", draws=200)
-    state = inference.init(build_model("normal_gamma", problem), problem, rng)
-    for _, batch in problem.batches("whole", rng, 0, 5):
-        state, _ = inference.step(state, batch, rng)
+    state, rng = train(inference, build_model("normal_gamma", problem), problem, 5)
     posterior = inference.posterior(state)
     (axis,) = beside_exact(problem, posterior, rng)["beside_exact"].axes
     assert [text.get_text() for text in axis.get_legend().texts] == ["exact posterior", "q"]

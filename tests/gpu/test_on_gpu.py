@@ -14,12 +14,11 @@ import pytest
 import torch
 from contract.partners import runs_of
 from device.devices import (
+    compare_devices,
     compare_exports,
     draw_strictly,
     every_experiment,
     every_run,
-    is_refused,
-    list_differences,
     score,
     short_run,
 )
@@ -131,19 +130,8 @@ def use_cpu_numbers(monkeypatch) -> None:
 
 
 def compare(make_job, keys: list[str], tolerance: Callable[[str], float]) -> None:
-    """Check that a run gives equal scores on both devices, or is rejected alike.
-
-    Raises:
-        AssertionError: the scores differ."""
     with CpuNoise():
-        cpu, gpu = (score(make_job, *keys, f"device={device}") for device in ("cpu", "cuda"))
-    if isinstance(cpu, str):  # a method that refuses float32 refuses it on both
-        assert isinstance(gpu, str), f"on the CPU: {cpu}"
-        pytest.skip(f"not on the CPU either: {cpu}")
-    if is_refused(gpu, "cuda"):
-        pytest.skip(str(gpu))
-    assert isinstance(gpu, dict), gpu
-    assert list_differences(gpu, cpu, tolerance) == {}
+        compare_devices(make_job, "cuda", keys, tolerance)
 
 
 def tolerance(family: str, name: str, dtype: str) -> float:

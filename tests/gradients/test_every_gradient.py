@@ -14,6 +14,7 @@ from support.small.small_bernoulli import (
     binary_rows,
     enumerated_gradient,
     enumerated_multi_sample,
+    estimates_z,
     flat,
     small_dvae,
     z_scores,
@@ -64,16 +65,8 @@ def gaussian_z(name, full, draws, groups, noise="rows"):
     module = line_gaussian(full, noise)
     data = line_rows()
     rng = Streams(7)
-    state = estimator.init(module, rng)
-    results = []
-    for _ in range(groups):
-        batch = data.part(torch.randperm(6, generator=rng.batches)[:3], 2.0)
-        gradients, _, state = estimator.estimate(module, batch, rng, state)
-        results.append(flat(gradients))
-    drawn = torch.stack(results)
-    off = drawn.mean(0) - line_gradient(module, data)
-    error = drawn.std(0) / groups**0.5
-    return torch.where(off.abs() < 1e-12, 0.0, off / error)
+    batches = (data.part(torch.randperm(6, generator=rng.batches)[:3], 2.0) for _ in range(groups))
+    return estimates_z(estimator, module, batches, rng, line_gradient(module, data))
 
 
 def sweep_gradients(names, draws, groups, steps):

@@ -9,7 +9,7 @@ import torch
 from pydantic import ValidationError
 from scipy import optimize, stats
 from support.runs.configured import component, generator, load
-from support.small.small_problems import classes
+from support.small.small_problems import advance, classes
 
 from components.errors import ConfigMismatchError
 from components.inference.variational.pac_bayes import divergence, gibbs_risk
@@ -60,9 +60,7 @@ def fit_bound(problem, seed, steps, widths=(8,), **keys):
     rng = Streams(seed)
     model = component("model", "mlp", widths=list(widths)).build(problem, rng)
     state = inference.init(model, problem, rng)
-    for _, batch in problem.batches("whole", rng, 0, steps):
-        state, info = inference.step(state, batch, rng)
-    return inference, state, info
+    return inference, *advance(inference, state, problem, rng, 0, steps)
 
 
 def test_divergence_and_objective_equal_literal_ones():

@@ -13,7 +13,7 @@ from support.small.small_corpora import (
     small_bars,
     words_of,
 )
-from support.small.small_problems import check_resumed
+from support.small.small_problems import check_resumed, train
 from torch.distributions import Dirichlet, kl_divergence
 from torch.testing import assert_close
 
@@ -72,11 +72,7 @@ def test_bound_is_the_literal_one(factors):
 
 def run(problem, model, steps, seed=0, **changes):
     inference = component("inference", "lda_cavi", **changes)
-    rng = Streams(seed)
-    state = inference.init(model, problem, rng)
-    for _, batch in problem.batches("whole", rng, 0, steps):
-        state, _ = inference.step(state, batch, rng)
-    return state
+    return train(inference, model, problem, steps, seed)[0]
 
 
 @pytest.mark.parametrize("updates", [1, 3])

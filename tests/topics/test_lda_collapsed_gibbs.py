@@ -5,7 +5,7 @@ import pytest
 import torch
 from support.runs.configured import component, generator, load, uniform
 from support.small.small_corpora import assignments, corpus, lda, log_urns, small_bars, words_of
-from support.small.small_problems import check_resumed
+from support.small.small_problems import check_resumed, train
 from torch.testing import assert_close
 
 from components.topics.lda_collapsed_gibbs import log_joint
@@ -62,13 +62,9 @@ def test_sampler_agrees_with_the_exact_posterior(model):
     )
 
 
-def run(problem, model, steps, seed=0, **keys):
+def run(problem, model, steps, **keys):
     inference = component("inference", "lda_collapsed_gibbs", **keys)
-    rng = Streams(seed)
-    state = inference.init(model, problem, rng)
-    for _, batch in problem.batches("whole", rng, 0, steps):
-        state, _ = inference.step(state, batch, rng)
-    return inference, state
+    return inference, train(inference, model, problem, steps)[0]
 
 
 def test_kept_draws_have_their_moments(model):

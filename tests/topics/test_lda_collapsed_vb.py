@@ -4,6 +4,7 @@ import pytest
 import torch
 from support.runs.configured import component, generator
 from support.small.small_corpora import TINY, corpus, documents, lda, small_bars
+from support.small.small_problems import advance
 from torch.testing import assert_close
 
 from components.topics.maths.collapsed import update_responsibilities
@@ -61,8 +62,7 @@ def test_topics_are_expected_counts(order):
     rng = Streams(1)
     state = inference.init(lda(problem, 6, 0.1, 0.1), problem, rng)
     begun = problem.score(inference.posterior(state), rng)["perplexity"]
-    for _, batch in problem.batches("whole", rng, 0, 40):
-        state, info = inference.step(state, batch, rng)
+    state, info = advance(inference, state, problem, rng, 0, 40)
     posterior = inference.posterior(state)
     assert problem.score(posterior, rng)["perplexity"] < 0.85 * begun
     assert info["change"] < 0.1

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from support.runs.configured import component, threat
-from support.small.small_problems import classes, train
+from support.small.small_problems import advance, classes, train
 
 from components.attackers.attacked import Attacked
 from components.contracts.problems import Batch
@@ -71,8 +71,7 @@ def test_transfer_matches_attack_on_explicit_surrogate(victim):
     )
     method = component("inference", "map", lr=0.02)
     state = method.init(MLP.build(informed, rng), informed, rng)
-    for _, batch in informed.batches("minibatch", rng, 0, 120):
-        state, _ = method.step(state, batch, rng)
+    state, _ = advance(method, state, informed, rng, 0, 120)
     x = problem.test.x
     y = problem.test.y
     attacked = Attacked(method.posterior(state), problem.bounds)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from support.runs.configured import F64, component, load
+from support.small.small_problems import advance
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
 
@@ -19,8 +20,7 @@ def fit_posterior(dataset, model, steps=40, data=None, keys=None, **method):
     built = component("model", model, **(keys or {})).build(problem, rng)
     inference = component("inference", "power_ep", **({"draws": 10} | method))
     state = inference.init(built, problem, rng)
-    for _ in range(steps):
-        state, info = inference.step(state, problem.train, rng)
+    state, info = advance(inference, state, problem, rng, 0, steps)
     return inference, state, info, problem, built
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from support.runs.configured import component, double
 from support.small.shallow_gp_problems import F64, problem, streams
+from support.small.small_problems import train
 
 from components.contracts.predictive import components_of
 from components.inference.foundations.function_draws import DrawnFunctions
@@ -99,10 +100,7 @@ def test_identity_mean_prevents_flattening():
         keys = DEEP | {"depth": 4, "inner_mean": mean, "inner_variance": variance}
         model = component("model", "idgp", **keys).build(data, streams())
         inference = component("inference", "function_draws", points=60)
-        rng = streams()
-        state = inference.init(model, data, rng)
-        for _ in range(20):
-            state, _ = inference.step(state, data.train, rng)
+        state, _ = train(inference, model, data, 20)
         posterior = inference.posterior(state)
         assert isinstance(posterior, DrawnFunctions)
         flat[mean] = posterior.scores()["flat_share"]

@@ -7,9 +7,9 @@ chains, these chains do not move.
 import pytest
 from bounded_densities import LAWS
 from support.runs.configured import component, load
+from support.small.small_problems import train
 
 from components.inference.hamiltonian import nuts
-from runner.execution.rng import Streams
 
 FAST = ["half_normal_uniform", "gamma", "arcsine"]
 
@@ -20,12 +20,8 @@ def scores(name, seed, steps=1200):
     mean, sd = (list(column) for column in zip(*law.moments, strict=True))
     keys = {"function": "bounded_densities:log_density", "arguments": {"name": name}}
     problem, _ = load("log_density", dim=len(mean), support=law.support, mean=mean, sd=sd, **keys)
-    rng = Streams(seed)
     sampler = component("inference", "nuts", warmup=400)
-    model = component("model", "target_density").build(problem, rng)
-    state = sampler.init(model, problem, rng)
-    for _ in range(steps):
-        state, _ = sampler.step(state, None, rng)
+    state, rng = train(sampler, component("model", "target_density"), problem, steps, seed)
     draws = sampler.posterior(state)
     worst = float(draws.stats["acceptance_rate"].double().mean(1).min())
     return problem.score(draws, rng) | {"worst_acceptance": worst}

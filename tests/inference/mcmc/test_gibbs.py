@@ -73,10 +73,12 @@ def test_gaussian_chain_has_expected_autocorrelation():
 def test_moments_match_linear_regression(scan, noise):
     model, problem = regression(noise=noise)
     assert isinstance(model, Conditionals)
-    draws = sample_target(
-        "gibbs", model, 500, chains=200, burn_in=40, scan=scan, problem=problem, batch=problem.train
-    )
-    assert moment_z(draws, model) < 4
+    assert moment_z(sample_regression(model, problem, scan=scan), model) < 4
+
+
+def sample_regression(model, problem, **keys):
+    gibbs = component("inference", "gibbs", chains=200, burn_in=40, **keys)
+    return gibbs.posterior(small_problems.train(gibbs, model, problem, 500)[0])
 
 
 def test_wrong_conditional_is_detected():
@@ -104,10 +106,7 @@ def test_wrong_conditional_is_detected():
         return right(block, theta, batch, generator)
 
     model.draw_block = half_the_noise
-    draws = sample_target(
-        "gibbs", model, 500, chains=200, burn_in=40, problem=problem, batch=problem.train
-    )
-    assert moment_z(draws, model) > 4
+    assert moment_z(sample_regression(model, problem), model) > 4
 
 
 def test_kernel_leaves_posteriors_invariant():

@@ -4,13 +4,12 @@ import pytest
 from support.runs.configured import component
 from support.small import small_problems
 from support.targets.exact_moments import regression_moments
-from support.targets.known_targets import sample_target
 
 from components.metrics.diagnostics import bulk_ess, split_rhat
 from runner.execution.rng import Streams
 
 
-def run_from_prior(name, **settings):
+def run_from_prior(name, steps, **settings):
     """Draws for a regression, with starts from the prior at a log joint 10⁴ nats below the
     posterior's.
 
@@ -18,7 +17,8 @@ def run_from_prior(name, **settings):
     problem = small_problems.real(n=300, n_inputs=8, n_tasks=1, missing=0.0)
     model = component("model", "linear_regression").build(problem, Streams(0))
     first, second = regression_moments(model, problem.train)
-    draws = sample_target(name, model, problem=problem, batch=problem.train, **settings)
+    inference = component("inference", name, **settings)
+    draws = inference.posterior(small_problems.train(inference, model, problem, steps)[0])
     return float(((draws.mean - first) / (second - first**2).sqrt()).abs().max()), draws
 
 

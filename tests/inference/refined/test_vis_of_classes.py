@@ -9,7 +9,7 @@ from contract.only import restrict
 from support.runs.configured import F64, component, compose_component
 from support.small.class_rows import C, N, build_cvae, integrate_evidence, problem
 from support.small.small_problems import advance
-from support.targets.refined_targets import vis
+from support.targets.refined_targets import train_refined, vis
 from torch.testing import assert_close
 
 from components.contracts.capabilities import ClassConditional, LogJoint, ThetaPredictive
@@ -26,11 +26,7 @@ def shares():
 
 def train_steps(inference, module, steps):
     """State and last info of an inference after training."""
-    rng = Streams(0)
-    info = {}
-    state = inference.init(module, problem(), rng)
-    state, info = advance(inference, state, problem(), rng, 0, steps)
-    return state, info
+    return train_refined(inference, module, problem(), steps)[:2]
 
 
 def test_without_steps_vis_is_conditional_auto_encoder():

@@ -3,9 +3,8 @@
 import pytest
 import torch
 from support.runs.configured import F64, component, compose_component, normal
-from support.small.small_problems import advance
 from support.small.unlabelled_problems import NOISE, D, log_evidence, ppca, real_rows
-from support.targets.refined_targets import vis
+from support.targets.refined_targets import train_refined, vis
 from torch.testing import assert_close
 
 from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
@@ -18,11 +17,7 @@ I2 = torch.eye(D, dtype=F64)
 
 def train_steps(inference, problem, module, steps):
     """State and last info of an inference after training."""
-    rng = Streams(0)
-    state = inference.init(module, problem, rng)
-    info = {}
-    state, info = advance(inference, state, problem, rng, 0, steps)
-    return state, info
+    return train_refined(inference, module, problem, steps)[:2]
 
 
 def precision(module):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 from support.runs.configured import component, draw_normal, load
+from support.small.small_problems import advance
 from support.targets.known_targets import correlated_gaussian
 
 from components.inference.sgmcmc import repulsion, svgd
@@ -145,8 +146,7 @@ def test_replicates_have_scores_figures_and_files(tmp_path):
     sampler = component("inference", "sgld_r", chains=4, step_size=0.3, burn_in=2, thinning=1)
     state = sampler.init(component("model", "target_density").build(problem, rng), problem, rng)
     assert problem.score(sampler.posterior(state), rng) == {}
-    for _ in range(12):
-        state, info = sampler.step(state, None, rng)
+    state, info = advance(sampler, state, problem, rng, 0, 12)
     assert {info[name].shape for name in ("log_joint", "grad_norm", "bandwidth", "neighbours")} == {
         (3,)
     }

@@ -4,6 +4,7 @@ import math
 
 import torch
 from support.runs.configured import build_model, component, generator
+from support.small.small_problems import train
 from support.small.unlabelled_problems import real_rows
 from torch.testing import assert_close
 
@@ -98,10 +99,8 @@ def test_guide_of_a_held_out_row_has_the_largest_bound():
     problem = real_rows(n=40)
     built = build_model("gplvm", problem, **KEYS | {"encoder_steps": 150})
     inference = component("inference", "lbfgs")
-    state = inference.init(built, problem, Streams(0))
     with torch.enable_grad():
-        for _ in range(5):
-            state, _ = inference.step(state, problem.train, Streams(0))
+        state, _ = train(inference, built, problem, 5)
     fitted = state.module
     batch = problem.test
     m, s = fitted.encode(batch)

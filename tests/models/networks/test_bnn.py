@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import stats
 from support.runs.configured import F64, build_model, double, generator
-from support.small.small_nets import tanh_layers
+from support.small.small_nets import SMALL_BNN, tanh_layers
 from support.small.small_problems import classes, real
 from torch.distributions import Categorical, Gamma, Normal
 from torch.testing import assert_close
@@ -16,20 +16,9 @@ from components.inference.chains import init_chains
 from components.inference.log_joint import log_joint
 from runner.execution.rng import Streams
 
-OPTIONS = {
-    "widths": [4, 3],
-    "activation": "tanh",
-    "prior_std": 0.8,
-    "precision_shape": 2.0,
-    "precision_rate": 0.5,
-    "noise_shape": 3.0,
-    "noise_rate": 0.2,
-    "noise_unit": 2.5,
-}
-
 
 def build(data, **options):
-    return build_model("bnn", data, **OPTIONS | options)
+    return build_model("bnn", data, **SMALL_BNN | options)
 
 
 def thetas(model, n=3, seed=1):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from support.runs.configured import build_model, generator, normal
-from support.small.small_nets import images
+from support.small.small_nets import SMALL_BNN, images
 from support.small.small_problems import classes, component, real
 from torch.autograd import grad
 from torch.testing import assert_close
@@ -37,17 +37,7 @@ MLP = {
     "noise_init": 0.3,
     "noise_spread": 1.5,
 }
-BNN = {
-    "widths": [5, 4],
-    "activation": "tanh",
-    "prior_std": 0.8,
-    "precision_shape": 2.0,
-    "precision_rate": 0.5,
-    "noise_shape": 3.0,
-    "noise_rate": 0.2,
-    "noise_unit": 2.5,
-    "scaling": "fan_in",
-}
+BNN = SMALL_BNN | {"widths": [5, 4], "scaling": "fan_in"}
 
 
 def by_autograd(model, theta, batch):

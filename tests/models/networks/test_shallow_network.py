@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from support.runs.configured import F64, build_model, component, double, generator, normal
+from support.small.small_problems import train
 from support.targets.rank_test import Rows, two_sample_p
 from torch.distributions import MultivariateNormal, Normal
 from torch.testing import assert_close
@@ -37,10 +38,7 @@ def network(data, **settings):
 def sample_sweeps(model, data, steps, chains=400, burn_in=15):
     """Draws of Gibbs sweeps [C, N, P]."""
     inference = component("inference", "gibbs", chains=chains, burn_in=burn_in)
-    rng = Streams(1)
-    state = inference.init(model, data, rng)
-    for _ in range(steps):
-        state, _ = inference.step(state, data.train, rng)
+    state, _ = train(inference, model, data, steps, seed=1)
     return inference.posterior(state)
 
 

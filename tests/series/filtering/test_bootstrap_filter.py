@@ -5,6 +5,7 @@ import pytest
 import torch
 from support.runs.configured import F64, component, load
 from support.series.small_sequences import run, run_filter, sequence, system
+from support.small.small_problems import advance
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
@@ -106,8 +107,7 @@ def test_scores_before_the_end_use_the_times_so_far():
     model = component("model", "linear_gaussian_ssm")
     state = inference.init(model.build(problem, rng), problem, rng)
     assert problem.score(inference.posterior(state), rng) == {}
-    for _, batch in problem.batches("observation", rng, 0, 10):
-        state, _ = inference.step(state, batch, rng)
+    state, _ = advance(inference, state, problem, rng, 0, 10)
     scores = problem.score(inference.posterior(state), rng)
     assert all(torch.isfinite(v).all() for v in scores.values())
     assert set(problem.draw(inference.posterior(state), rng)) == {

@@ -6,6 +6,7 @@ import pytest
 import torch
 from support.runs.configured import component, load
 from support.series.small_sequences import dense_posterior, gappy, run, sequence, system
+from support.small.small_problems import train
 from torch.testing import assert_close
 
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
@@ -33,11 +34,8 @@ def test_smoother_equals_the_conditional_gaussian(name, apart):
 def test_theorem_8_2_holds_literally():
     s = system()
     problem = sequence(s, T, 1)
-    model = LinearGaussianModule(s)
     smoother = component("inference", "rts_smoother")
-    state = smoother.init(model, problem, Streams(0))
-    for _, batch in problem.batches("observation", Streams(0), 0, T):
-        state, _ = smoother.step(state, batch, Streams(0))
+    state, _ = train(smoother, LinearGaussianModule(s), problem, T)
     posterior = smoother.posterior(state)
     m = state.filtered.current_posterior().mean[0]
     P = state.covariances.rows
@@ -96,9 +94,7 @@ def test_extended_smoother_equals_algorithm_9_1():
     problem, rng = load("nonlinear_growth", replicates=2, n_steps=12)
     model = component("model", "nonlinear_growth").build(problem, rng)
     smoother = component("inference", "extended_rts_smoother")
-    state = smoother.init(model, problem, rng)
-    for _, batch in problem.batches("observation", rng, 0, 12):
-        state, _ = smoother.step(state, batch, rng)
+    state, _ = train(smoother, model, problem, 12)
     posterior = smoother.posterior(state)
     m = state.filtered.current_posterior().mean[0, :, 0]
     P = state.covariances.rows[:, 0, 0, 0]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -102,16 +103,26 @@ def z_scores(
     normal; the state is passed from group to group. Parameters without noise must agree up to
     rounding, and then count as 0.
     """
-    rng = Streams(7)
     exact = enumerated_gradient(module, batch) if exact is None else exact
+    many = [repeat_rows(batch, draws // groups)] * groups
+    return estimates_z(estimator, module, many, Streams(7), exact)
+
+
+def estimates_z(
+    estimator: Any, module: Any, batches: Iterable[Any], rng: Streams, exact: Tensor
+) -> Tensor:
+    """z-scores [P] of an estimate of each batch, the state passed from batch to batch."""
     state = estimator.init(module, rng)
     results = []
-    many = repeat_rows(batch, draws // groups)
-    for _ in range(groups):
-        gradients, _, state = estimator.estimate(module, many, rng, state)
+    for batch in batches:
+        gradients, _, state = estimator.estimate(module, batch, rng, state)
         results.append(flat(gradients))
-    drawn = torch.stack(results)
-    error = drawn.std(0) / groups**0.5
+    return mean_z(torch.stack(results), exact)
+
+
+def mean_z(drawn: Tensor, exact: Tensor) -> Tensor:
+    """(mean − exact) / standard error of draws [n, P]; differences due to rounding count as 0."""
+    error = drawn.std(0) / len(drawn) ** 0.5
     off = drawn.mean(0) - exact
     return torch.where(off.abs() < 1e-12, 0.0, off / error)
 
@@ -129,10 +140,7 @@ def fresh_z(estimator: Any, module: BinaryAutoEncoder, batch: Rows, draws: int) 
     results = [
         flat(estimator.estimate(module, batch, rng, copy.deepcopy(state))[0]) for _ in range(draws)
     ]
-    drawn = torch.stack(results)
-    off = drawn.mean(0) - exact
-    error = drawn.std(0) / draws**0.5
-    return torch.where(off.abs() < 1e-12, 0.0, off / error)
+    return mean_z(torch.stack(results), exact)
 
 
 def holm_p(z: Tensor, groups: int = 100) -> float:

@@ -14,6 +14,16 @@ from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
 
+SMALL_BNN = {
+    "widths": [4, 3],
+    "activation": "tanh",
+    "prior_std": 0.8,
+    "precision_shape": 2.0,
+    "precision_rate": 0.5,
+    "noise_shape": 3.0,
+    "noise_rate": 0.2,
+    "noise_unit": 2.5,
+}
 SMALL_VGG = component("model", "vgg", depth=7, width=2)
 SMALL_LSTM = component("model", "lstm", words=3, units=4)
 SMALL_TRANSFORMER = component("model", "text_transformer", words=4, hidden=3)

@@ -87,11 +87,12 @@ def linear_posterior(
 
 
 def train(
-    inference: Any, model: Any, problem: Supervised, steps: int, seed: int = 0
+    inference: Any, model: Any, problem: Any, steps: int, seed: int = 0
 ) -> tuple[Any, Streams]:
-    """State and streams after a number of steps."""
+    """State and streams after a number of steps, for a model that may be built already."""
     rng = Streams(seed)
-    state = inference.init(model.build(problem, rng), problem, rng)
+    module = model.build(problem, rng) if hasattr(model, "build") else model
+    state = inference.init(module, problem, rng)
     return advance(inference, state, problem, rng, 0, steps)[0], rng
 
 

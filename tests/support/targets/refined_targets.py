@@ -7,10 +7,8 @@ from functools import partial
 
 import torch
 from support.runs.configured import component, compose_component, double
-from support.small.small_problems import advance
+from support.small.small_problems import advance, train
 from torch import Tensor
-
-from runner.execution.rng import Streams
 
 MEAN = double([0.5, -1.0])
 PRECISION = double([[2.0, 0.6], [0.6, 1.5]])
@@ -42,8 +40,7 @@ vis = partial(compose_component, "inference", "vis")
 
 def train_refined(inference, model, problem, steps, seed=0):
     """State, last info and streams after a number of steps."""
-    rng = Streams(seed)
-    state = inference.init(model.build(problem, rng), problem, rng)
+    state, rng = train(inference, model, problem, 0, seed)
     state, info = advance(inference, state, problem, rng, 0, steps)
     return state, info or {}, rng
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from support.runs.configured import component
 from support.runs.real_files import FOLDER, find_or_skip
+from support.small.small_problems import train
 from support.targets.exact_moments import school_moments
 from support.targets.known_targets import F64, GammaTarget, correlated_gaussian
 from torch import Tensor
@@ -103,11 +104,8 @@ def sample_problem(
     """Draws of the inference ``name`` after ``steps`` steps, with the defaults of its YAML
     overridden by ``settings``."""
     inference = component("inference", name, **settings)
-    rng = Streams(seed)
-    state = inference.init(TargetDensityModule(problem) if model is None else model, problem, rng)
-    for _, batch in problem.batches("minibatch", rng, 0, steps):
-        state, _ = inference.step(state, batch, rng)
-    return inference.posterior(state)
+    module = TargetDensityModule(problem) if model is None else model
+    return inference.posterior(train(inference, module, problem, steps, seed)[0])
 
 
 def faults(scores: dict[str, Any]) -> list[str]:
