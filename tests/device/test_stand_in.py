@@ -111,7 +111,7 @@ PLANTED = [
         "gaussian-target_density-bbvi",
     ),
     (
-        "components.attackers.evasion.apgd",
+        "components.attackers.evasion.loop",
         "torch.zeros(len(x), dtype=torch.bool, device=x.device)",
         "torch.zeros(len(x), dtype=torch.bool)",
         "digits-mlp-map-apgd",

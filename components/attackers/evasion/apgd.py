@@ -13,7 +13,7 @@ from torch import Tensor
 
 from components.attackers.criteria import RANKS, is_misclassified, next_classes
 from components.attackers.evasion.ascent import InputGradientAttack
-from components.attackers.evasion.loop import Best
+from components.attackers.evasion.loop import Endpoints
 from components.attackers.norms import NORMS, room
 from components.attackers.target import TargetedAttack
 from components.contracts.roles import AboveZeroToOne, ZeroToOne
@@ -100,14 +100,14 @@ class APGD(TargetedAttack, InputGradientAttack):
         if self.n_targets is not None and self.target_class is None:
             with torch.no_grad():
                 others = next_classes(victim.answers(x, rng.attack), y, self.n_targets)
-        best = Best(x)
+        best = Endpoints(x)
         for other in (other for other in others for _ in range(self.restarts)):
             # for all rows, because they are independent
             start = NORMS[self.norm].start(x, eps, rng.attack)
             rows = best.rows(pending=stop)
             if len(rows) == 0:
                 break
-            climb = self._climb(
+            attempt = self._climb(
                 victim=victim,
                 x=x[rows],
                 start=start[rows],
@@ -117,7 +117,7 @@ class APGD(TargetedAttack, InputGradientAttack):
                 eps=eps,
                 stop=stop,
             )
-            best.offer(rows, *climb)
+            best.offer(rows, attempt.points, attempt.value, attempt.broken)
         return best.points
 
     def _climb(
@@ -130,11 +130,9 @@ class APGD(TargetedAttack, InputGradientAttack):
         generator: torch.Generator,
         eps: float,
         stop: bool,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Final point of each row, f at that point, and whether the row is broken.
-
-        The final point has the largest f, or is the first broken one.
-        """
+    ) -> Endpoints:
+        """One ascent of each row, with values of f; it ends at the largest f, or at the first broken
+        point."""
         sign = -1.0 if self.target_class is None else 1.0  # f = sign J
         steepest = NORMS[self.norm].steepest
         ball = room(self.norm, x, eps, victim.bounds)
@@ -151,9 +149,7 @@ class APGD(TargetedAttack, InputGradientAttack):
                 is_misclassified(predictive, labels) == (self.target_class is None),
             )
 
-        ended = x.clone()
-        peak = x.new_zeros(len(x))
-        is_broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
+        ended = Endpoints(x)
         rows = row_numbers(x)  # active rows
         current = ball.hold(x + start)
         loss, gradient, broken = look(current)
@@ -175,17 +171,15 @@ class APGD(TargetedAttack, InputGradientAttack):
         last_checkpoint = 0
         for k in range(1, self.steps + 1):
             if stop and bool(broken.any()):
-                ended[rows[broken]] = p.here[broken]
-                peak[rows[broken]] = p.loss[broken]
-                is_broken[rows[broken]] = True
-                is_running = ~broken
-                rows = rows[is_running]
-                labels = labels[is_running]
-                ball = ball.of(is_running)
-                p = p.of(is_running)
-                towards = None if towards is None else towards[is_running]
+                ended.record(rows, p.here, p.loss, broken)
+                unbroken = (~broken).nonzero()[:, 0]
+                rows = rows[unbroken]
+                labels = labels[unbroken]
+                ball = ball.of(unbroken)
+                p = p.of(unbroken)
+                towards = None if towards is None else towards[unbroken]
                 if len(rows) == 0:
-                    return ended, peak, is_broken
+                    return ended
             z = ball.hold(p.here + p.eta[:, None] * steepest(p.gradient))
             candidate = (
                 z
@@ -211,8 +205,8 @@ class APGD(TargetedAttack, InputGradientAttack):
                 )
                 last_checkpoint = k
         end = torch.where((broken & stop)[:, None], p.here, p.best)
-        ended[rows], peak[rows], is_broken[rows] = end, p.peak, look(end)[2]
-        return ended, peak, is_broken
+        ended.record(rows, end, p.peak, look(end)[2])
+        return ended
 
 
 def _halve(p: ApgdState, enough: float, going: Tensor) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from components.attackers.criteria import RANKS, is_misclassified
-from components.attackers.norms import NORMS, room, scale
+from components.attackers.norms import NORMS, Ball, Box, room, scale
 from components.contracts.victim import Criterion, NormName, Precision, Victim
 from components.errors import QuestionableConfigWarning
 from components.maths.spacing import row_numbers
@@ -41,9 +41,8 @@ class Ascent:
     precision: Precision = "full"
 
 
-class Best:
-    """The best x' of several attempts per row: a broken one, else the one with the largest value
-    (ties: the first)."""
+class Endpoints:
+    """Final x' per row with its value (larger: stronger) and an indicator of success."""
 
     def __init__(self, x: Tensor):
         self.points = x.clone()  # [B, D]
@@ -54,15 +53,45 @@ class Best:
         """Indices of the rows, with ``pending`` only of unbroken ones."""
         return (~self.broken | (not pending)).nonzero()[:, 0]
 
+    def record(self, rows: Tensor, points: Tensor, value: Tensor, broken: Tensor) -> None:
+        """Set some of the rows."""
+        self.points[rows] = points
+        self.value[rows] = value
+        self.broken[rows] = broken
+
     def offer(self, rows: Tensor, points: Tensor, value: Tensor, broken: Tensor) -> None:
-        """Add an attempt on some of the rows."""
+        """Set those of some rows where an attempt is better: a broken one, else the one with the
+        largest value (ties: the first)."""
         was_broken = self.broken[rows]
         # a broken point is never replaced by an unbroken one
         higher = (broken == was_broken) & ~(value <= self.value[rows])
-        better = (broken & ~was_broken) | higher
-        self.points[rows[better]] = points[better]
-        self.value[rows[better]] = value[better]
-        self.broken[rows] |= broken
+        better = ((broken & ~was_broken) | higher).nonzero()[:, 0]
+        self.record(rows[better], points[better], value[better], broken[better])
+
+
+@dataclass
+class ActiveRows:
+    """Rows that an ascent still moves, A of B, and their feasible set."""
+
+    rows: Tensor  # their indices [A]
+    points: Tensor  # x + δ [A, D]
+    labels: Tensor  # [A, T]
+    feasible: Ball | Box
+    average: Tensor  # m of the momentum [A, D], without momentum [A, 0]
+
+    def select(self, indices: Tensor) -> ActiveRows:
+        """Some of the active rows, by their positions among them."""
+        return ActiveRows(
+            self.rows[indices],
+            self.points[indices],
+            self.labels[indices],
+            self.feasible.of(indices),
+            self.average[indices],
+        )
+
+    def step(self, direction: Tensor, size: float) -> None:
+        """Move the points [A, D], and project them to the feasible set."""
+        self.points = self.feasible.hold(self.points.add_(direction, alpha=size))
 
 
 def ascend(
@@ -87,13 +116,14 @@ def ascend(
     victim = victim.round_gradient(how.precision).soften(how.norm)
     labels = y if how.target is None else torch.where(y >= 0, how.target, y)
     if how.restarts == 1:  # nothing to compare
-        return _climb(victim, x, labels, generator, eps, how)[0]
-    best = Best(x)
+        return _climb(victim, x, labels, generator, eps, how).points
+    best = Endpoints(x)
     for _ in range(how.restarts):
         rows = best.rows(pending=how.stop_when_broken)
         if len(rows) == 0:
             break
-        best.offer(rows, *_climb(victim, x[rows], labels[rows], generator, eps, how))
+        attempt = _climb(victim, x[rows], labels[rows], generator, eps, how)
+        best.offer(rows, attempt.points, attempt.value, attempt.broken)
     return best.points
 
 
@@ -104,57 +134,49 @@ def multiplies(precision: Precision) -> bool:
 
 def _climb(
     victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps: float, how: Ascent
-) -> tuple[Tensor, Tensor, Tensor]:
-    """One restart: the final point of each row, its loss and an indicator of success."""
+) -> Endpoints:
+    """One restart; values and success are complete only if there are several."""
     norm = NORMS[how.norm]
     towards = 1.0 if how.target is not None else -1.0
     start = x + norm.start(x, eps, generator) if how.random_start else x.clone()
-    ended = torch.empty_like(x)
-    loss = x.new_zeros(len(x))
-    broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
-    # active rows: their state and limits
-    rows = row_numbers(x)
-    current = victim.clip(start)
-    labels = y
-    where = room(how.norm, x, eps, victim.bounds)
-    average = torch.zeros_like(x) if how.momentum > 0 else x[:, :0]
+    ended = Endpoints(x)
+    active = ActiveRows(
+        rows=row_numbers(x),
+        points=victim.clip(start),
+        labels=y,
+        feasible=room(how.norm, x, eps, victim.bounds),
+        average=torch.zeros_like(x) if how.momentum > 0 else x[:, :0],
+    )
     for _ in range(how.steps):
         if how.stop_when_broken:
             answer = victim.answer(
-                current, labels, generator, how.criterion, aim=how.target is None
+                active.points, active.labels, generator, how.criterion, aim=how.target is None
             )
             gradient = answer.gradient
-            newly_broken = answer.broken if how.target is None else ~answer.broken
-            if bool(newly_broken.any()):
-                ended[rows] = current
-                loss[rows] = towards * answer.objective
-                broken[rows] = newly_broken
-                moving = ~newly_broken
-                rows = rows[moving]
-                current = current[moving]
-                labels = labels[moving]
-                where = where.of(moving)
-                gradient = gradient[moving]
-                average = average[moving]
-                if len(rows) == 0:
-                    return ended, loss, broken
+            broken = answer.broken if how.target is None else ~answer.broken
+            if bool(broken.any()):
+                ended.record(active.rows, active.points, towards * answer.objective, broken)
+                unbroken = (~broken).nonzero()[:, 0]
+                if len(unbroken) == 0:
+                    return ended
+                active = active.select(unbroken)
+                gradient = gradient[unbroken]
         else:  # unused during the ascent
-            gradient = victim.input_gradient(current, labels, generator, how.criterion)
+            gradient = victim.input_gradient(active.points, active.labels, generator, how.criterion)
         if how.momentum > 0:
             gradient = gradient / scale(gradient)
-            average = how.momentum * average + gradient / gradient.abs().sum(
+            active.average = how.momentum * active.average + gradient / gradient.abs().sum(
                 1, keepdim=True
             ).clamp_min(1.0)
-            gradient = average
+            gradient = active.average
         # Directions are odd functions, so ascent is along the gradient or its negative.
-        current = where.hold(
-            current.add_(norm.steepest(gradient), alpha=towards * how.step_size * eps)
-        )
-    ended[rows] = current
-    if how.restarts > 1:  # only then are restarts compared
-        with torch.no_grad():
-            predictive = victim.answers(current, generator)
-            loss[rows] = towards * RANKS[how.criterion](predictive, labels)
-        wrong = is_misclassified(predictive, labels)
-        broken[rows] = ~wrong if how.target is not None else wrong
-    return ended, loss, broken
+        active.step(norm.steepest(gradient), towards * how.step_size * eps)
+    if how.restarts == 1:
+        ended.points[active.rows] = active.points
+        return ended
+    with torch.no_grad():
+        predictive = victim.answers(active.points, generator)
+        value = towards * RANKS[how.criterion](predictive, active.labels)
+    broken = is_misclassified(predictive, active.labels) == (how.target is None)
+    ended.record(active.rows, active.points, value, broken)
+    return ended

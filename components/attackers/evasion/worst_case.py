@@ -9,7 +9,7 @@ from pydantic import model_validator
 from torch import Tensor
 
 from components.attackers.criteria import certainty, is_misclassified
-from components.attackers.evasion.loop import Best
+from components.attackers.evasion.loop import Endpoints
 from components.contracts.attackers import Evasion
 from components.contracts.problems import Domain
 from components.contracts.roles import NonEmptyList, Problem
@@ -136,7 +136,7 @@ def strongest(
     none is).  For random predictions, all are judged by the same draws.
     """
     labels, sign = (y, 1.0) if target is None else (torch.where(y >= 0, target, y), -1.0)
-    best = Best(found[0])
+    best = Endpoints(found[0])
     rows = best.rows(pending=False)
     draws = generator.get_state()
     for candidate in found:
