@@ -6,7 +6,7 @@ the checks of ``security_checks`` run with every curve, and their verdict is par
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
@@ -32,7 +32,6 @@ from components.evaluation.security.checks import (
     half_accuracy_eps,
 )
 from components.evaluation.security.curve_scores import (
-    accuracy,
     attacked_scores,
     certified_scores,
     check_logits,
@@ -74,11 +73,7 @@ class SecurityCurve:
 
 
 def security_curve(
-    problem: Supervised,
-    posterior: Predicts,
-    attacker: Evasion,
-    threat: Threat,
-    rng: Rng,
+    problem: Supervised, posterior: Predicts, attacker: Evasion, threat: Threat, rng: Rng
 ) -> SecurityCurve:
     """Attack the test set at every ε of the threat and at 0; predictions use the draws of the clean
     evaluation.
@@ -103,95 +98,21 @@ def security_curve(
         )
     threat.check(problem)
     attacker = attacker.with_problem(problem, rng)
-    test = problem.test
-    space = input_space(problem)
-    victim = build_victim(problem, posterior, attacker)
-    y = torch.where(test.mask, test.y, -1)
-    attack_state = rng.attack.get_state()
-    fresh = rng.at("attack", 0).get_state()
-    aim = victim_as_attacked(
-        victim, attacker.looks_at()
-    ).posterior  # of the victim, or of the defended classifier
-    target = find_single_target(attacker)
-
-    def predict(x: Tensor, by: Predicts = posterior) -> Categorical:
-        predictive = problem.predictive_at(by, x, rng)
-        assert isinstance(predictive, Categorical)
-        return predictive
-
     sizes = sorted({0.0, *threat.sizes})
-    several = attacker.members_by_label if isinstance(attacker, WorstCase) else {}
-    n_parts = len(sizes) * max(1, len(several)) * len(test.x.split(problem.evaluation_chunk))
+    n_attacks = len(sizes) * max(1, len(_members(attacker)))
+    n_parts = n_attacks * len(problem.test.x.split(problem.evaluation_chunk))
+    attack_state = rng.attack.get_state()
     with torch.no_grad(), count_parts(n_parts + 1) as begin:
-        clean = predict(test.x)
-        check_logits(clean)
-        standing = right = correct_predictions(clean, y)
-        rows = []
-        extremes = []
-        checks = []
-        correct_by_eps: dict[float, Tensor] = {}
-        contradictions: dict[float, int] = {}
-        certificate: Certificate | None = None
-        queries = Queries()
+        evaluation = SecurityEvaluation(problem, posterior, attacker, threat, rng, begin)
         try:
             for eps in sizes:
-                with counting_queries(queries if eps > 0 else Queries()):
-                    attacked, members = _attack_test_set(
-                        attacker=attacker,
-                        victim=victim,
-                        problem=problem,
-                        y=y,
-                        rng=rng,
-                        eps=eps,
-                        fresh=fresh,
-                        begin=begin,
-                    )
-                noisy = space.perturb_at_random(test.x, y, eps, threat.norm, rng.at("attack", 1))
-                largest_shift = float(space.size(test.x, attacked, threat.norm).max())
-                after = predict(attacked)
-                correct_by_eps[eps] = correct_predictions(after, y)[y >= 0]
-                noise = predict(noisy) if eps > 0 else after  # inputs are unchanged at ε = 0
-                standing = standing & correct_predictions(after, y) & correct_predictions(noise, y)
-                row: dict[str, float | str] = {"eps": eps, **hit_scores(after, y, target)}
-                row |= _prefix("random_", hit_scores(noise, y, target))
-                row |= attacked_scores(after, y, right, standing)
-                certificate = certify(problem, posterior, y, threat.norm, eps, rng, certificate)
-                if certificate is not None:
-                    row |= certified_scores(certificate, y, row)
-                    contradictions[eps] = certificate.count_contradictions(y, after, noise)
-                row["max_perturbation"] = largest_shift
-                if aim is not posterior:
-                    aim_scores = hit_scores(predict(attacked, aim), y, target)
-                    aim_scores |= _prefix("random_", hit_scores(predict(noisy, aim), y, target))
-                    row |= _prefix("undefended_", aim_scores)
-                for label, x in members.items():
-                    hits = hit_scores(predict(x), y, target)
-                    row |= {f"{name}/{label}": value for name, value in hits.items()}
-                row["knowledge"] = attacker.knowledge_used()
-                for label, member in several.items():
-                    row[f"knowledge/{label}"] = member.knowledge_used()
-                rows.append(row)
-                extremes.append((float(attacked.min()), float(attacked.max())))
-            table = pd.DataFrame(rows)
+                evaluation.add_row(eps)
+            table = pd.DataFrame(evaluation.rows)
             begin("checks of the attack")
-            checks += curve_checks(attacker, table, accuracy(clean, y), extremes, problem)
-            checks += check_certificates(contradictions, int((y >= 0).sum()))
-            eps = half_accuracy_eps(table)
-            if space.smooth and eps > 0:
-                rng.attack.set_state(fresh)
-                checks += victim_checks(
-                    attacker=attacker,
-                    victim=victim,
-                    problem=problem,
-                    y=y,
-                    rng=rng,
-                    norm=require_norm(threat.norm),
-                    eps=eps,
-                    target=target,
-                )
+            checks = evaluation.checks(table)
         finally:
             rng.attack.set_state(attack_state)
-    return SecurityCurve(table, checks, correct_by_eps, queries)
+    return SecurityCurve(table, checks, evaluation.right, evaluation.queries)
 
 
 def build_victim(problem: Supervised, posterior: Predicts, attacker: Evasion) -> Attacked:
@@ -202,47 +123,137 @@ def build_victim(problem: Supervised, posterior: Predicts, attacker: Evasion) ->
     return Attacked(posterior, problem.bounds, attacker.expects(), problem.image_shape)
 
 
-def _attack_test_set(
-    attacker: Evasion,
-    victim: Victim,
-    problem: Supervised,
-    y: Tensor,
-    rng: Rng,
-    eps: float,
-    fresh: Tensor,
-    begin: Callable[[str], None],
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """x' of the test set [B, D] and, for each member of an attack, its own x'.
+def _members(attacker: Evasion) -> dict[str, Evasion]:
+    """Members of several attacks by name; none for a single attack."""
+    return attacker.members_by_label if isinstance(attacker, WorstCase) else {}
 
-    Members are judged by the predictions of the evaluation, so that none is stronger than the whole
-    attack.
-    """
-    x = problem.test.x
-    size = problem.evaluation_chunk
 
-    def score_attack(attack: Evasion, seen: Victim) -> Tensor:
-        rng.attack.set_state(fresh)
+@dataclass
+class SecurityEvaluation:
+    """Rows of a security curve, attacked in increasing order of ε."""
+
+    problem: Supervised
+    posterior: Predicts
+    attacker: Evasion
+    threat: Threat
+    rng: Rng
+    begin: Callable[[str], None]  # a part of the work
+    rows: list[dict[str, float | str]] = field(default_factory=list)
+    right: dict[float, Tensor] = field(default_factory=dict)  # as in ``SecurityCurve``
+    extremes: list[tuple[float, float]] = field(default_factory=list)  # of the attacked inputs
+    contradictions: dict[float, int] = field(default_factory=dict)  # of certificates, by ε
+    certificate: Certificate | None = None
+    queries: Queries = field(default_factory=Queries)
+
+    def __post_init__(self) -> None:
+        test = self.problem.test
+        self.x = test.x
+        self.y = torch.where(test.mask, test.y, -1)
+        self.space = input_space(self.problem)
+        self.victim = build_victim(self.problem, self.posterior, self.attacker)
+        # of the victim, or of the defended classifier
+        self.aim = victim_as_attacked(self.victim, self.attacker.looks_at()).posterior
+        self.target = find_single_target(self.attacker)
+        self.fresh = self.rng.at("attack", 0).get_state()
+        clean = self._predict(self.x, self.posterior)
+        check_logits(clean)
+        self.clean = correct_predictions(clean, self.y)  # [B, T] bool
+        # correct under every attack and noise until now [B, T] bool
+        self.standing = self.clean
+
+    def add_row(self, eps: float) -> None:
+        """Attack the test set at the next larger size."""
+        norm = self.threat.norm
+        with counting_queries(self.queries if eps > 0 else Queries()):
+            attacked, by_member = self._attack(eps)
+        noisy = self.space.perturb_at_random(self.x, self.y, eps, norm, self.rng.at("attack", 1))
+        after = self._predict(attacked, self.posterior)
+        noise = after  # inputs are unchanged at ε = 0
+        if eps > 0:
+            noise = self._predict(noisy, self.posterior)
+        correct = correct_predictions(after, self.y)
+        self.right[eps] = correct[self.y >= 0]
+        self.standing = self.standing & correct & correct_predictions(noise, self.y)
+        row = {"eps": eps, **self._hits(after), **self._hits(noise, "random_")}
+        row |= attacked_scores(after, self.y, self.clean, self.standing)
+        self.certificate = certify(
+            self.problem, self.posterior, self.y, norm, eps, self.rng, self.certificate
+        )
+        if self.certificate is not None:
+            row |= certified_scores(self.certificate, self.y, row)
+            self.contradictions[eps] = self.certificate.count_contradictions(self.y, after, noise)
+        row["max_perturbation"] = float(self.space.size(self.x, attacked, norm).max())
+        if self.aim is not self.posterior:
+            for prefix, x in {"undefended_": attacked, "undefended_random_": noisy}.items():
+                row |= self._hits(self._predict(x, self.aim), prefix)
+        for label, x in by_member.items():
+            row |= self._hits(self._predict(x, self.posterior), suffix=f"/{label}")
+        row["knowledge"] = self.attacker.knowledge_used()
+        for label, member in _members(self.attacker).items():
+            row[f"knowledge/{label}"] = member.knowledge_used()
+        self.rows.append(row)
+        self.extremes.append((float(attacked.min()), float(attacked.max())))
+
+    def checks(self, table: pd.DataFrame) -> list[Check]:
+        """Checks of the curve and, at an informative size, of the victim."""
+        is_labelled = self.y >= 0
+        clean = float(self.clean[is_labelled].double().mean())
+        checks = curve_checks(self.attacker, table, clean, self.extremes, self.problem)
+        checks += check_certificates(self.contradictions, int(is_labelled.sum()))
+        eps = half_accuracy_eps(table)
+        if self.space.smooth and eps > 0:
+            self.rng.attack.set_state(self.fresh)
+            checks += victim_checks(
+                attacker=self.attacker,
+                victim=self.victim,
+                problem=self.problem,
+                y=self.y,
+                rng=self.rng,
+                norm=require_norm(self.threat.norm),
+                eps=eps,
+                target=self.target,
+            )
+        return checks
+
+    def _predict(self, x: Tensor, by: Predicts) -> Categorical:
+        predictive = self.problem.predictive_at(by, x, self.rng)
+        assert isinstance(predictive, Categorical)
+        return predictive
+
+    def _hits(
+        self, predictive: Categorical, prefix: str = "", suffix: str = ""
+    ) -> dict[str, float | str]:
+        hits = hit_scores(predictive, self.y, self.target)
+        return {f"{prefix}{name}{suffix}": value for name, value in hits.items()}
+
+    def _attack(self, eps: float) -> tuple[Tensor, dict[str, Tensor]]:
+        """x' of the test set [B, D] and, for each member of an attack, its own x'.
+
+        Members are judged by the predictions of the evaluation, so that none is stronger than the
+        whole attack.
+        """
+        members = _members(self.attacker)
+        if not members:
+            return self._perturb(self.attacker, self.victim, eps), {}
+        each = {
+            label: self._perturb(member, self.victim.facing(member.expects()), eps)
+            for label, member in members.items()
+        }
+        size = self.problem.evaluation_chunk
+        chunks = zip(*(z.split(size) for z in each.values()), self.y.split(size), strict=True)
+        best = [
+            strongest(self.victim, zs, label, self.rng.at("evaluation", i), self.target)
+            for i, (*zs, label) in enumerate(chunks)
+        ]
+        return torch.cat(best), each
+
+    def _perturb(self, attack: Evasion, victim: Victim, eps: float) -> Tensor:
+        """x' of one attack, from the first state of the attack stream."""
+        self.rng.attack.set_state(self.fresh)
+        size = self.problem.evaluation_chunk
         parts = []
-        for part, label in zip(x.split(size), y.split(size), strict=True):
-            begin(f"{attack.name}, ε = {eps:g}")
+        for x, y in zip(self.x.split(size), self.y.split(size), strict=True):
+            self.begin(f"{attack.name}, ε = {eps:g}")
             # copies: an attack may change its inputs in place
-            parts.append(attack.perturb(seen, part.clone(), label.clone(), rng, eps))
+            parts.append(attack.perturb(victim, x.clone(), y.clone(), self.rng, eps))
         return torch.cat(parts)
-
-    if not isinstance(attacker, WorstCase):
-        return score_attack(attacker, victim), {}
-    each = {
-        label: score_attack(member, victim.facing(member.expects()))
-        for label, member in attacker.members_by_label.items()
-    }
-    chunks = zip(*(z.split(size) for z in each.values()), y.split(size), strict=True)
-    target = find_single_target(attacker)
-    best = [
-        strongest(victim, zs, label, rng.at("evaluation", i), target)
-        for i, (*zs, label) in enumerate(chunks)
-    ]
-    return torch.cat(best), each
-
-
-def _prefix(prefix: str, scores: dict[str, float]) -> dict[str, float]:
-    return {f"{prefix}{name}": value for name, value in scores.items()}
