@@ -67,11 +67,12 @@ def describe_file(path: Path) -> Row:
         return path.stem, str(error), ""
     if not isinstance(content, dict):
         return path.stem, "", ""
-    line = content.get("description") or content.get("caption") or content.get("title") or ""
+    texts = (content.get("title"), content.get("description") or content.get("caption"))
+    line = ": ".join(str(text) for text in texts if text)
     third = ", ".join(selected_components(content).values()) or ", ".join(
         str(content[k]) for k in ("source", "where") if isinstance(content.get(k), str)
     )
-    return path.stem, " ".join(str(line).split()), " ".join(third.split())
+    return path.stem, " ".join(line.split()), " ".join(third.split())
 
 
 def rows(group: str) -> list[Row]:
