@@ -21,7 +21,7 @@ from components.inference.defences.origins import AdversaryAwareClassifier
 from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
 from scripts.benchmarks.harness import Report
-from scripts.benchmarks.workloads import component, load
+from scripts.benchmarks.workloads import component, load, train
 
 Words = tuple[int, ...]
 # smallest and largest number of words of a message; the loops grow quadratically
@@ -107,9 +107,8 @@ def learn(problem: Supervised, **keys: Any) -> tuple[Any, Any]:
     """Fit ACRA; returns the method and its posterior."""
     method = component("inference", "acra", **keys)
     rng = Streams(0)
-    state = method.init(component("model", "naive_bayes").build(problem, rng), problem, rng)
-    state, _ = method.step(state, problem.train, rng)
-    return method, method.posterior(state)
+    model = component("model", "naive_bayes").build(problem, rng)
+    return method, method.posterior(train(method, model, problem, rng, 1))
 
 
 def attack_spam(problem: Supervised) -> Tensor:

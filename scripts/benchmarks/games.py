@@ -46,8 +46,8 @@ def learn(
     method: str = "level_k",
     engine: str = "compiled",
     **keys: Any,
-) -> tuple[Tensor, float]:
-    """Rewards of an agent and seconds per round, with compiled loops or tensors."""
+) -> tuple[Tensor, float, int]:
+    """Rewards of an agent, seconds and rounds, with compiled loops or tensors."""
     rng = Streams(seed)
     inference = component("inference", method, **keys)
     init = Player.init if engine == "tensors" else type(inference).init
@@ -60,14 +60,14 @@ def learn(
         seconds += time.process_time() - start
         is_compiled = isinstance(state, CompiledPlayerState)  # the state counts rounds of the grid
         rounds += int(state.plays.moves.sum()) if is_compiled else problem.replicates
-    return inference.posterior(state).rewards, seconds / rounds
+    return inference.posterior(state).rewards, seconds, rounds
 
 
 def measure_seconds(name: str, seeds: int, episodes: int, engine: str, level: int = 2) -> Measured:
     """Seconds per round of all seeds played together."""
-    return Measured(
-        learn(build_game(name, seeds, episodes), "q_table", episodes, engine=engine, level=level)[1]
-    )
+    problem = build_game(name, seeds, episodes)
+    _, seconds, rounds = learn(problem, "q_table", episodes, engine=engine, level=level)
+    return Measured(seconds / rounds)
 
 
 def check_law(name: str, report: Report) -> None:
@@ -82,9 +82,9 @@ def check_law(name: str, report: Report) -> None:
 def measure_thinkers(options: Namespace, report: Report) -> None:
     """Games of level-2 thinkers: compiled loops and tensors against agent objects, one for each seed.
 
-        python -m scripts.benchmarks games --aramarl FOLDER     # the peer is a checkout of ARAMARL
+        python -m scripts.benchmarks games
 
-    Without a checkout the peer is our own: in each round it performs the operations of ARAMARL's
+    The peer is our own: in each round it performs the operations of ARAMARL's
     Level2QAgent (numpy tables, ε-greedy actions, Dirichlet counts, one draw of the forecast for the
     action and one for the target), against an exponential smoother.  Mean rewards of both engines must
     agree.  Times are per round, i.e. per move of a seed that is still playing.
@@ -107,7 +107,7 @@ def measure_thinkers(options: Namespace, report: Report) -> None:
     for case, (name, seeds, theirs, ours, engine) in zip(report.goals, cases, strict=True):
         ways = {
             engine: partial(measure_seconds, name, seeds, share(ours), engine),
-            "agents": partial(play_agents, build_game(name, 1, 1), share(theirs), options.aramarl),
+            "agents": partial(play_agents, build_game(name, 1, 1), share(theirs)),
         }
         report.race(case, ways, options.repeats)
     for level in range(1, 6):
@@ -118,7 +118,8 @@ def measure_thinkers(options: Namespace, report: Report) -> None:
 def play_dilemma(rounds: int) -> tuple[Tensor, float]:
     """Rewards [R, T] of the first of our learners, and seconds per round."""
     problem = build_dilemma(1000, rounds)
-    return learn(problem, "q_table", rounds, method="q_learning")
+    rewards, seconds, played = learn(problem, "q_table", rounds, method="q_learning")
+    return rewards, seconds / played
 
 
 def measure_q_learners(options: Namespace, report: Report) -> None:
@@ -142,19 +143,12 @@ def measure_q_learners(options: Namespace, report: Report) -> None:
 
 def play_coins(episodes: int, engine: str) -> tuple[float, Tensor]:
     """CPU seconds per 10,000 episodes, and rewards."""
-    rng = Streams(0)
     problem = load("coin_game", 5, episodes=episodes, start="random")
     opponent = component("inference", "q_learning", **COIN_KEYS)
     problem.attacker = component("attacker", "learner", agent=opponent)
     keys = COIN_KEYS | {"alpha_opponent": 0.01, "policy_opponent": "softmax"}
-    inference = component("inference", "level_k", **keys)
-    init = Player.init if engine == "tensors" else type(inference).init
-    state = init(inference, component("model", "q_linear").build(problem, rng), problem, rng)
-    start = time.process_time()
-    for _, episode in problem.batches("episode", rng, 0, episodes):
-        state, _ = inference.step(state, episode, rng)
-    seconds = (time.process_time() - start) * 10_000 / episodes
-    return seconds, inference.posterior(state).rewards
+    rewards, seconds, _ = learn(problem, "q_linear", episodes, engine=engine, **keys)
+    return seconds * 10_000 / episodes, rewards
 
 
 def measure_coin_game(options: Namespace, report: Report) -> None:

@@ -56,8 +56,9 @@ class Option(BaseModel):
         example = self.default[0] if many else self.default
         parser.add_argument(
             f"--{name}",
-            type=str if example is None else type(example),
+            type=type(example),
             nargs="+" if many else None,
+            default=self.default,
             help=self.help or f"default: {self.default}",
         )
 
@@ -86,12 +87,11 @@ class Report:
         self.ratios: dict[str, list[float]] = {}
         self.facts: dict[str, Any] = {}
 
-    def assert_close(self, what: str, ours: Any, theirs: Any, within: float) -> float:
+    def assert_close(self, what: str, ours: Any, theirs: Any, within: float) -> None:
         """Assert that the relative difference in norm is below ``within``."""
         difference = largest_difference(ours, theirs)
         assert difference < within, f"{what} differ by {difference:.1e}"
         print(f"{what}: equal within {difference:.0e}")
-        return difference
 
     def assert_equal_means(self, samples: Mapping[str, Any], most: float = 4.0) -> None:
         """Assert that means of independent samples [n, k] differ from the first sample's means by at
@@ -184,12 +184,10 @@ class Benchmark(BaseModel):
         parser.add_argument("--smoke", action="store_true", help="a quick test with tiny sizes")
         for key, option in self.options.items():
             option.add_to(parser, key)
-        values = parser.parse_args(arguments)
-        for key, option in self.options.items():
-            if getattr(values, key) is None:
-                is_tiny = values.smoke and option.smoke is not None
-                setattr(values, key, option.smoke if is_tiny else option.default)
-        return values
+        if parser.parse_args(arguments).smoke:
+            tiny = {key: option.smoke for key, option in self.options.items()}
+            parser.set_defaults(**{key: value for key, value in tiny.items() if value is not None})
+        return parser.parse_args(arguments)
 
 
 def read_table() -> dict[str, Benchmark]:

@@ -23,7 +23,7 @@ from components.inference.log_joint import log_joint
 from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
 from scripts.benchmarks.harness import Report
-from scripts.benchmarks.workloads import component
+from scripts.benchmarks.workloads import component, train
 from scripts.peers.installed import AbsentPeer
 
 WARMUP = 1000
@@ -52,9 +52,7 @@ def build_ours(name: str, problem: Supervised, chains: int, **keys: Any) -> Call
     keys |= {"chains": chains, "warmup": WARMUP, "thinning": 1, "mass": "dense"}
     inference = component("inference", name, **keys)
     model = component("model", "logistic_regression", **PRIOR).build(problem, rng)
-    state = inference.init(model, problem, rng)
-    for _ in range(WARMUP):
-        state, _ = inference.step(state, problem.train, rng)
+    state = train(inference, model, problem, rng, WARMUP)
 
     def draw(n: int) -> Tensor:
         nonlocal state

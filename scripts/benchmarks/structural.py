@@ -33,7 +33,7 @@ DRAWS = "draws against NUTS"
 FIT = "4,000 draws with channels in 3 s"
 
 
-def build_rust(y: Array, X: Array, chains: int, size: float = 3.0) -> Callable[[int], Array]:
+def build_rust(y: Array, X: Array, chains: int) -> Callable[[int], Array]:
     """(σ, level σ, β) [n, …]."""
     with peer_imports():
         from causal_impact._core import run_gibbs_sampler
@@ -46,7 +46,7 @@ def build_rust(y: Array, X: Array, chains: int, size: float = 3.0) -> Callable[[
         seed += 1
         keys = {
             "prior_level_sd": GUESS,
-            "expected_model_size": size,
+            "expected_model_size": 3.0,
             "nwarmup": 0,
             "nchains": chains,
             "seed": seed,
@@ -186,7 +186,7 @@ def compare_with_rust(n: int, repeats: int, report: Report) -> None:
     level(1000)
     assert_equal("bsts-causalimpact", draw_level(5 * n), level(5 * n)[500:])
     ours = build_ours(*few, 1, None)(2 * n)
-    theirs = build_rust(*few, 1, 3.0)(2 * n)
+    theirs = build_rust(*few, 1)(2 * n)
     assert_equal("bsts-causalimpact, columns", ours[500:, 0, 1:], theirs[500:, 1:])
     for case, chains in ((ONE, 1), (MANY, 32)):
         draws = n if chains == 1 else max(BLOCK, n // 32 // BLOCK * BLOCK)

@@ -1,9 +1,7 @@
-"""Games of agent objects with numpy tables, one per seed: our own, or ARAMARL's published code."""
+"""Games of agent objects with numpy tables, one per seed."""
 
 from __future__ import annotations
 
-import importlib
-import sys
 import time
 from typing import Any
 
@@ -13,7 +11,7 @@ from scripts.benchmarks.harness import Measured
 
 
 class Level2:
-    """Our agent object."""
+    """An agent with the operations of ARAMARL's published ``Level2QAgent``."""
 
     def __init__(self, actions: int, states: int):
         self.q, self.his = np.zeros((states, actions, 2)), np.zeros((states, 2, actions))
@@ -41,17 +39,7 @@ class Level2:
         )
 
 
-def build_agent(checkout: str | None, actions: int, states: int) -> Any:
-    if checkout is None:
-        return Level2(actions, states)
-    sys.path.insert(0, checkout)
-    theirs = importlib.import_module("agent").Level2QAgent
-    return theirs(
-        np.arange(actions), np.arange(2), states, learning_rate=0.1, epsilon=0.1, gamma=0.8
-    )
-
-
-def play(problem: Any, episodes: int, checkout: str | None) -> Measured:
+def play(problem: Any, episodes: int) -> Measured:
     """Seconds per round of an agent object against an exponential smoother."""
     rules: Any = problem.environment
     r_a = rules.reward_a.numpy()
@@ -59,7 +47,7 @@ def play(problem: Any, episodes: int, checkout: str | None) -> Measured:
     after = rules.transition.numpy()
     is_terminal = np.zeros(len(r_a), bool) if rules.ends is None else rules.ends.numpy()
     touches = rules.touches.numpy()
-    learner = build_agent(checkout, r_a.shape[1], len(r_a))
+    learner = Level2(r_a.shape[1], len(r_a))
     p = np.full(2, 0.5)
     rounds = 0
     start = time.process_time()

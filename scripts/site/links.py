@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -29,7 +29,6 @@ GENERATED = {  # sources of pages of the site that are not in the repository
     "components/contracts": "contracts.md",
     "runner/study/definition.py": "study_keys.md",
 }
-HTML_LINK = re.compile(r'\b(src|href)="([^"]+)"')
 # code, which is not changed, or a link of Markdown or HTML: its beginning and its target
 CODE_OR_LINK = re.compile(r'(`+).+?\1|(\]\(|\b(?:src|href)=")([^)"\s]+)')
 # matches most of the text
@@ -56,23 +55,17 @@ def sources() -> list[Path]:
     return [*(ROOT / name for name in PAGES), *sorted(DOCS.rglob("*.md"))]
 
 
-def _targets(tokens: list[Token]) -> Iterator[str]:
-    for token in tokens:
-        if token.type in ("html_block", "html_inline"):
-            yield from (match[2] for match in HTML_LINK.finditer(token.content))
-        for key in ("href", "src"):
-            if token.attrGet(key):
-                yield str(token.attrGet(key))
-        yield from _targets(token.children or [])
-
-
 def read_links(page: Path) -> list[Link]:
     """Relative links and pictures of a page, without those in code blocks."""
     links = []
-    for target in _targets(_tokens(page)):
+
+    def read(target: str) -> str:
         if not EXTERNAL.match(target):
             path, _, anchor = unquote(target).partition("#")
             links.append(Link(path, anchor))
+        return target
+
+    replace_links(page, read)
     return links
 
 
