@@ -233,8 +233,6 @@ def run_job(cfg: DictConfig) -> float | list[float] | None:
 
 def evaluation_callback(job: Job) -> Callable[[int, Mapping[str, float]], None] | None:
     """Callback that reports each evaluation to the sweeper; None without a sweeper."""
-    if ENV_VARIABLE not in os.environ:
-        return None
     settings = job.settings
     loops = 1 if job.is_vectorised else settings.replicates
     total = loops * settings.steps if settings.steps else None

@@ -5,14 +5,12 @@ The check uses the run's config, the records on disk and the current data files.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from runner.catalogue.declarations import data_state
 from runner.catalogue.settings import sign
 from runner.compose.expand import ResolvedConfig
-from runner.compose.validate import check_draws
 from runner.record.facts import list_folder, read
 from runner.record.files import warn_damage
 
@@ -23,19 +21,17 @@ def find_finished_run(resolved: ResolvedConfig) -> tuple[ResolvedConfig, dict[st
     None if there is no such run, or if torch is needed to decide.
     """
     settings = resolved.settings
-    config = resolved.config
     if settings.fresh or settings.plugins or settings.device != "cpu":
         return None
     for folder in list_folder(Path(settings.output_dir) / settings.experiment):
         facts = read(folder)
         if facts is None or facts["state"] != "done" or "data" not in facts:
             continue
-        if folder.name == sign(config, facts["data"]):  # a run with the same data
+        if folder.name == sign(resolved.config, facts["data"]):  # a run with the same data
             if not _has_same_data(resolved, facts):
                 return None
             warn_damage(folder, facts)
-            notes = [*resolved.notes, *check_draws(config["inference"], settings)]
-            return replace(resolved, notes=notes, data=facts["data"], signature=folder.name), facts
+            return resolved.identify(facts["data"]), facts
     return None
 
 

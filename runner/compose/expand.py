@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,10 @@ from runner.catalogue.parts import (
     parse_number,
 )
 from runner.catalogue.plugins import import_plugins
-from runner.catalogue.settings import UNSIGNED_KEYS, Settings, Values
+from runner.catalogue.settings import UNSIGNED_KEYS, Settings, Values, sign
 from runner.catalogue.words import parse_overrides
 from runner.compose.compose import Composed, compose_in_full, restore_hydra_on_exit, without_hydra
-from runner.compose.validate import shorten_for_smoke, validate
+from runner.compose.validate import check_draws, shorten_for_smoke, validate
 from runner.disk import conf_folders
 from runner.disk.read_yaml import value_at
 from runner.errors import ConfigError
@@ -67,6 +67,15 @@ class ResolvedConfig:
     @property
     def folder(self) -> Path:
         return Path(self.settings.output_dir) / self.settings.experiment / self.signature
+
+    def identify(self, data: str) -> ResolvedConfig:
+        """The config with the name of its data, its signature and all its notes.
+
+        Raises:
+            ConfigError: no draws would be kept.
+        """
+        notes = [*self.notes, *check_draws(self.config["inference"], self.settings)]
+        return replace(self, notes=notes, data=data, signature=sign(self.config, data))
 
 
 def resolve(composed: Composed) -> ResolvedConfig:

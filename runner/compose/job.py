@@ -15,12 +15,12 @@ from components.contracts.roles import Dataset, Inference, Model
 from components.evaluation.decision import DecisionKeys
 from components.evaluation.security.threat import Threat, build_threat
 from runner.catalogue.declarations import data_state
-from runner.catalogue.settings import Settings, sign
+from runner.catalogue.settings import Settings
 from runner.compose.check import Composition
 from runner.compose.compose import Composed
 from runner.compose.expand import ResolvedConfig, resolve
 from runner.compose.suggest import add_suggested_fixes
-from runner.compose.validate import check_draws, validate_model
+from runner.compose.validate import validate_model
 from runner.errors import ConfigError, UnfitError
 
 
@@ -91,7 +91,6 @@ def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
         DataUnavailableError: the data are not available.
     """
     settings = resolved.settings
-    config = resolved.config
     check_device(settings.device, settings.dtype)
     composition = Composition(resolved)
     try:
@@ -107,14 +106,8 @@ def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
         data = dataset.identity(Path(settings.data_dir), settings.offline)
         data = data if settings.validation is None else f"{data}-validation"
         state = data_state(dataset.name, Path(settings.data_dir), settings.offline)
-    identity = {
-        "notes": [*resolved.notes, *check_draws(config["inference"], settings)],
-        "data": data,
-        "signature": sign(config, data),
-        "decision": decision,
-        "data_state": state,
-    }
-    return Job(**vars(resolved) | parts | identity)
+    identified = resolved.identify(data)
+    return Job(**vars(identified) | parts, decision=decision, data_state=state)
 
 
 def _decision(settings: Settings, dataset: Dataset) -> DecisionKeys | None:
