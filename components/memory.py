@@ -50,7 +50,7 @@ def free_memory() -> int | None:
     return min(free, _container_limit() or free)
 
 
-def room_for(device: torch.device) -> int | None:
+def free_device_memory(device: torch.device) -> int | None:
     """Bytes of tensors that this process could hold on a device: free memory plus the memory that
     it holds already, most of it cached after an earlier replicate; None: unknown."""
     if device.type == "cuda":

@@ -145,8 +145,8 @@ def measure() -> Counter[str]:
                 counts["nodes"] += nodes
                 counts["files_over_260"] += source.count("\n") > 260
                 count_file(source, tree, counts)
-    for name, part, whole, unit in RATES:
-        counts[name] = unit * counts[part] / counts[whole]
+    for name, part, denominator, unit in RATES:
+        counts[name] = unit * counts[part] / counts[denominator]
     return counts
 
 

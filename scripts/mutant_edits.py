@@ -11,7 +11,7 @@ from pathlib import Path
 
 MODULE = "<module>"
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-Place = tuple[ast.AST, str, int]  # node, field, position in the field
+NodeLocation = tuple[ast.AST, str, int]  # node, field, position in the field
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def parse_pair(old: str, new: str) -> tuple[Sequence[ast.AST], Sequence[ast.AST]
         return first, second
 
 
-def find_places(scope: ast.AST, old: Sequence[ast.AST]) -> Iterator[Place]:
+def find_places(scope: ast.AST, old: Sequence[ast.AST]) -> Iterator[NodeLocation]:
     """Places in a scope with these nodes in sequence."""
     dumps = [ast.dump(node) for node in old]
     for parent in ast.walk(scope):

@@ -25,7 +25,7 @@ from runner.report.scores.cells import Cell
 from scripts.pages import render
 from scripts.prose.cells import count_finite, estimate_centre
 from scripts.prose.estimate import Estimate
-from scripts.prose.scores import FOLDER, Found, Lookup, load_tables
+from scripts.prose.scores import FOLDER, KeyedCell, Lookup, load_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -62,7 +62,7 @@ ENTRIES = [
 ]
 
 
-def find_cell(entry: Entry) -> Found:
+def find_cell(entry: Entry) -> KeyedCell:
     """Cell of an entry."""
     return Lookup(FOLDER).find_one(f"{entry.study}:{entry.row}:{entry.column}:{entry.table}")
 

@@ -30,16 +30,16 @@ def project_to_plane(
     slope = w.abs()
     distance = distance.abs().unsqueeze(1)
     if bounds is None:
-        room = torch.full_like(x, torch.inf)
+        slack = torch.full_like(x, torch.inf)
     else:
-        room = torch.where(direction > 0, bounds[1] - x, x - bounds[0]).clamp_min(0.0)
-    room = torch.where(slope > 0, room, 0.0)  # coordinates without effect stay
+        slack = torch.where(direction > 0, bounds[1] - x, x - bounds[0]).clamp_min(0.0)
+    slack = torch.where(slope > 0, slack, 0.0)  # coordinates without effect stay
     if norm == "l1":
-        return x + direction * _greedy_displacement(slope, room, distance)
+        return x + direction * _greedy_displacement(slope, slack, distance)
     speed = slope if norm == "l2" else (slope > 0).to(x)  # of a coordinate as τ grows
-    ratio = torch.where(speed > 0, room / speed.clamp_min(torch.finfo(speed.dtype).tiny), 0.0)
+    ratio = torch.where(speed > 0, slack / speed.clamp_min(torch.finfo(speed.dtype).tiny), 0.0)
     tau = _solve_threshold(slope * speed, ratio, distance)
-    return x + direction * torch.minimum(tau * speed, room)
+    return x + direction * torch.minimum(tau * speed, slack)
 
 
 def _exclusive_cumsum(values: Tensor) -> Tensor:
@@ -62,10 +62,10 @@ def _solve_threshold(gain: Tensor, end: Tensor, distance: Tensor) -> Tensor:
     return torch.where(reached.any(1, keepdim=True), tau.gather(1, first), finite)
 
 
-def _greedy_displacement(slope: Tensor, room: Tensor, distance: Tensor) -> Tensor:
+def _greedy_displacement(slope: Tensor, slack: Tensor, distance: Tensor) -> Tensor:
     """Displacement of each coordinate [B, D], steepest first."""
     ordered, order = slope.sort(1, descending=True)
-    most = room.gather(1, order)
+    most = slack.gather(1, order)
     need = torch.where(ordered > 0, ordered * most, 0.0)
     remaining = (distance - _exclusive_cumsum(need)).clamp_min(0.0)
     moves = torch.minimum(most, remaining / ordered.clamp_min(torch.finfo(slope.dtype).tiny))

@@ -43,7 +43,7 @@ class Ball:
         """The ball restricted to some of the rows."""
         return replace(self, origin=self.origin[rows])
 
-    def hold(self, moved: Tensor) -> Tensor:
+    def project(self, moved: Tensor) -> Tensor:
         """Project points [B, D] to the ball and then to the bounds; may overwrite ``moved``."""
         projection = self.norm.project(moved.sub_(self.origin), self.eps).add_(self.origin)
         return projection if self.bounds is None else projection.clamp_(*self.bounds)
@@ -61,12 +61,12 @@ class Box:
         """The box restricted to some of the rows."""
         return Box(self.low[rows], self.high[rows])
 
-    def hold(self, moved: Tensor) -> Tensor:
+    def project(self, moved: Tensor) -> Tensor:
         """Project points [B, D] to the box; overwrites ``moved``."""
         return moved.clamp_(self.low, self.high)
 
 
-def room(
+def feasible_set(
     name: NormName, origin: Tensor, eps: float, bounds: tuple[float, float] | None
 ) -> Ball | Box:
     """Feasible set of an attack on the rows x [B, D]."""

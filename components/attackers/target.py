@@ -44,7 +44,7 @@ class TargetedAttack(BaseModel):
             f"attacker.target={self.target}: call with_problem(problem, rng) to use a label instead of a number"
         )
 
-    def aims(self) -> frozenset[int | str | None]:
+    def target_labels(self) -> frozenset[int | str | None]:
         return frozenset({self.target if self._number is None else self._number})
 
     def with_problem(self, problem: Problem, rng: Rng) -> Self:

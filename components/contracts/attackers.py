@@ -92,19 +92,19 @@ class Evasion(Component):
         """Knowledge that the attacker has of the victim."""
         return self.knowledge
 
-    def expects(self) -> Expectation:
+    def gradient_source(self) -> Expectation:
         """Expectation over a victim's draws that supplies the gradient."""
         return "predictive"
 
-    def follows(self) -> Criterion:
+    def minimised_criterion(self) -> Criterion:
         """Criterion that the attacker minimises for the true class."""
         return "cross_entropy"
 
-    def looks_at(self) -> Against:
+    def targeted_predictions(self) -> Against:
         """Predictions that the attack targets if the victim has a defence."""
         return "defended"
 
-    def aims(self) -> frozenset[int | str | None]:
+    def target_labels(self) -> frozenset[int | str | None]:
         """Target classes of the attack.
 
         Returns:
@@ -123,7 +123,7 @@ class Evasion(Component):
             ConfigMismatchError: a target class is not a class of the problem.
         """
 
-    def iterates(self) -> bool:
+    def is_iterative(self) -> bool:
         """True if the attack takes several steps away from the true class.
 
         Several steps must be not weaker than a single one.
@@ -145,7 +145,7 @@ class Evasion(Component):
         """
         return self
 
-    def relentless(self) -> Evasion:
+    def without_early_stop(self) -> Evasion:
         """This attacker without early stopping at the first misclassification of an input.
 
         Used where success is judged by other code.
@@ -261,11 +261,11 @@ class Injection(Component):
         """Knowledge that the attacker has of the filter."""
         return self.knowledge
 
-    def raises(self) -> Literal["rmse", "nmse"]:
+    def error_measure(self) -> Literal["rmse", "nmse"]:
         """Error of the filtered states that the attacker increases."""
         return "rmse"
 
-    def follows_through(self) -> int:
+    def backpropagated_steps(self) -> int:
         """Number of time steps through which the attacker backpropagates an error.
 
         Raises:

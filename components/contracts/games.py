@@ -141,7 +141,7 @@ class Seat:
     number: int | None = None  # index of an opponent, from 0; None: the decision maker
 
     @property
-    def hers(self) -> int:
+    def agent_actions(self) -> int:
         """Number of the decision maker's actions, for an opponent."""
         return self.others[0]
 

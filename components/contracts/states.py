@@ -3,7 +3,7 @@
 A state is a dataclass of tensors, numbers, strings, containers of these, other
 dataclasses, modules, optimizers and traces (``contracts.traces``: they gain a row per
 step), so that a checkpoint can store it.  Fields that ``init`` reproduces bit for bit from the
-config (a model without its own parameters, the training set, a threat) are declared ``rebuilt()``:
+config (a model without its own parameters, the training set, a threat) are declared ``not_checkpointed()``:
 checkpoints omit them, and a resumed run takes them from its fresh state.  Quantities that are
 learned in a single step and follow the run's device are ``placed()``.
 """
@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Protocol, runtime_checkable
 
-REBUILT = "rebuilt"
+NOT_CHECKPOINTED = "not_checkpointed"
 PLACED = "placed"
 
 
-def rebuilt() -> Any:
+def not_checkpointed() -> Any:
     """A field of a state that checkpoints omit."""
-    return field(metadata={REBUILT: True})
+    return field(metadata={NOT_CHECKPOINTED: True})
 
 
 def placed() -> Any:

@@ -38,7 +38,7 @@ def seed_from(generator: torch.Generator) -> int:
     return int(torch.randint(2**31, (), generator=generator, device=generator.device))
 
 
-class Beside:
+class SeparateStreams:
     """Fresh streams of a run's seed and replicate, all at one index.
 
     Their draws leave the run's own streams unchanged.
@@ -61,5 +61,5 @@ class Beside:
         """A fresh generator for (stream, index), distinct from all of the run's generators."""
         return self._rng.at(stream, (1 + self._index) * self.SPACING + index)
 
-    def of(self, replicate: int) -> Beside:
-        return Beside(self._rng.of(replicate), self._index)
+    def of(self, replicate: int) -> SeparateStreams:
+        return SeparateStreams(self._rng.of(replicate), self._index)

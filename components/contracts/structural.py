@@ -179,7 +179,7 @@ class Terms:
         return cls(
             label=label,
             states=(),
-            rows=lambda beside: like.new_zeros(len(beside.y), 0),
+            rows=lambda covariates: like.new_zeros(len(covariates.y), 0),
             G=empty.view(0, 0),
             mean=empty,
             sd=empty,

@@ -17,7 +17,7 @@ class Trace:
 
     def __init__(self, rows: Tensor | None = None, expected: int = 1) -> None:
         # [capacity, …]; the first N are rows
-        self._room = None if rows is None else rows.contiguous()
+        self._buffer = None if rows is None else rows.contiguous()
         self._n = 0 if rows is None else len(rows)
         self._expected = expected  # unwritten memory is not allocated by the system
 
@@ -30,20 +30,20 @@ class Trace:
         Raises:
             ValueError: its shape or dtype differs from the earlier rows.
         """
-        room = self._room
+        buffer = self._buffer
         n = self._n
-        if room is None:
-            room = self._room = row.new_empty(self._expected, *row.shape)
-        if row.shape != room.shape[1:] or row.dtype != room.dtype:
+        if buffer is None:
+            buffer = self._buffer = row.new_empty(self._expected, *row.shape)
+        if row.shape != buffer.shape[1:] or row.dtype != buffer.dtype:
             raise ValueError(
-                f"a row {list(row.shape)} of {row.dtype} after rows {list(room.shape[1:])} of {room.dtype}"
+                f"a row {list(row.shape)} of {row.dtype} after rows {list(buffer.shape[1:])} of {buffer.dtype}"
             )
         # a checkpoint moves rows from an accelerator to the CPU
-        if n == room.shape[0] or room.device != row.device:
+        if n == buffer.shape[0] or buffer.device != row.device:
             grown = row.new_empty(max(2 * n, 1), *row.shape)
-            grown[:n] = room[:n]
-            room = self._room = grown
-        room[n] = row.detach() if row.requires_grad else row
+            grown[:n] = buffer[:n]
+            buffer = self._buffer = grown
+        buffer[n] = row.detach() if row.requires_grad else row
         self._n = n + 1
 
     @property
@@ -53,9 +53,9 @@ class Trace:
         Raises:
             ValueError: the trace is empty and has no shape yet.
         """
-        if self._room is None:
+        if self._buffer is None:
             raise ValueError("an empty trace has no shape")
-        return self._room[: self._n]
+        return self._buffer[: self._n]
 
     def stack_rows(self, dim: int) -> Tensor:
         """A copy of all rows, stacked along dimension ``dim`` as by ``torch.stack``."""

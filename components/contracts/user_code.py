@@ -37,7 +37,7 @@ def _check_object_path(text: str, info: ValidationInfo) -> str:
     return text
 
 
-Place = Annotated[str, AfterValidator(_check_object_path)]  # module:name
+ImportPath = Annotated[str, AfterValidator(_check_object_path)]  # module:name
 
 
 def import_object(key: str, place: str) -> Any:

@@ -12,7 +12,7 @@ from torch import Tensor
 from components.contracts.capabilities import AdditiveGaussian, GaussianNoise, LinearGaussian
 from components.contracts.posteriors import FilteredStates
 from components.contracts.roles import Inference
-from components.contracts.streams import Beside, Rng
+from components.contracts.streams import Rng, SeparateStreams
 from components.contracts.traces import Trace
 from components.errors import ConfigMismatchError
 from components.series.models.linear_gaussian_ssm import factor
@@ -87,7 +87,7 @@ class ReplayedFilterVictim:
         """Filtered states from shifted observations."""
         model, inference = self.made_by
         problem = replace(self.problem, observations=self.shift(u))
-        rng = Beside(self.rng, STREAM + self.index)
+        rng = SeparateStreams(self.rng, STREAM + self.index)
         state = inference.init(model, problem, rng)
         with torch.no_grad():
             for _, batch in problem.batches(
@@ -111,7 +111,7 @@ class ReplayedFilterVictim:
         model, inference = self.made_by
         y = self.shift(u).detach().requires_grad_()
         problem = replace(self.problem, observations=y)
-        rng = Beside(self.rng, STREAM + self.index)
+        rng = SeparateStreams(self.rng, STREAM + self.index)
         state = inference.init(model, problem, rng)
         if not isinstance(state, Filters):
             raise ConfigMismatchError(

@@ -67,5 +67,7 @@ def _ignore_start(axis: Axes, values: np.ndarray) -> None:
     """Choose the range of an axis by the values after the start."""
     late = values[int(START_SHARE * len(values)) :]
     late = late[np.isfinite(late)]
-    if late.size and (room := 0.05 * float(late.max() - late.min())) > 0:
-        axis.set_ylim(float(late.min()) - room, float(max(late.max(), np.nanmax(values))) + room)
+    if late.size and (margin := 0.05 * float(late.max() - late.min())) > 0:
+        axis.set_ylim(
+            float(late.min()) - margin, float(max(late.max(), np.nanmax(values))) + margin
+        )

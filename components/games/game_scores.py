@@ -19,8 +19,8 @@ def score_play(game: EpisodeGame, play: Played) -> NamedScores:
     """Scores of a played game: numbers for one replicate, [R] for several."""
     check_shape("the rewards", play.rewards, game.replicates, None)
     values = scores(play.rewards, game.tail, game.window)
-    if play.beside.numel():
-        values |= score_opponents(play.beside, game.tail, game.window)
+    if play.opponent_rewards.numel():
+        values |= score_opponents(play.opponent_rewards, game.tail, game.window)
     if play.firsts.numel():
         values |= frequencies(play.firsts, game.tail)
     values |= exploitability(game, play) | play.beliefs
@@ -61,12 +61,12 @@ def _means(name: str, values: Tensor, last: Tensor, window: int) -> dict[str, Te
     return {name: last.mean(1), f"recent_{name}": values[:, -window:].mean(1)}
 
 
-def score_opponents(beside: Tensor, tail: float, window: int) -> dict[str, Tensor]:
+def score_opponents(opponent_rewards: Tensor, tail: float, window: int) -> dict[str, Tensor]:
     """The same scores for the mean opponent and for social utility; rewards and welfare [M + 1, R,
     t] -> [R] each."""
-    last = _count_tail_episodes(tail, beside)
-    opponents = beside[:-1].mean(0)
-    welfare = beside[-1]
+    last = _count_tail_episodes(tail, opponent_rewards)
+    opponents = opponent_rewards[:-1].mean(0)
+    welfare = opponent_rewards[-1]
     return _means("reward_opponents", opponents, opponents[:, -last:], window) | _means(
         "social_utility", welfare, welfare[:, -last:], window
     )

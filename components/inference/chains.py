@@ -23,7 +23,7 @@ from components.contracts.problems import Batch, BatchKind, Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Problem, SeriesProblem
 from components.contracts.sequences import Series
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import NumericalError
@@ -54,7 +54,7 @@ NEEDS_TO_PREDICT = {
 class Chains:
     """State of C chains, or of R·C if R replicates are computed together; samplers add fields."""
 
-    model: LogJoint = rebuilt()
+    model: LogJoint = not_checkpointed()
     replicates: int = 1  # R, with C chains each; the first C rows belong to the first replicate
     t: int = 0  # finished steps
     start: Tensor  # start positions [C, P]

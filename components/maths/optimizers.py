@@ -51,29 +51,29 @@ class Optimizer:
         loss.backward()
         self.step()
 
-    def moving(self) -> list[tuple[Tensor, Tensor, dict[str, Tensor]]]:
+    def with_gradients(self) -> list[tuple[Tensor, Tensor, dict[str, Tensor]]]:
         """Parameters with gradients, the gradients, and the states."""
         pairs = zip(self.parameters, self.memory, strict=True)
         return [(p, p.grad, memory) for p, memory in pairs if p.grad is not None]
 
-    def remembering(self, *names: str, fused: bool = False) -> Memories:
+    def to_memories(self, *names: str, fused: bool = False) -> Memories:
         """``moving``, transposed: parameters, gradients, states by name, and step counts.
 
         Args:
             names: names of the states of each parameter, 0 before its first step.
             fused: True: step counts are on the parameter's device.
         """
-        moving = self.moving()
-        for p, _, memory in moving:
+        pairs_with_gradients = self.with_gradients()
+        for p, _, memory in pairs_with_gradients:
             if not memory:
                 device = p.device if fused else None
                 memory["step"] = torch.zeros((), dtype=torch.float32, device=device)
                 memory.update({name: torch.zeros_like(p) for name in names})
         return Memories(
-            [p for p, _, _ in moving],
-            [gradient for _, gradient, _ in moving],
-            [[memory[name] for _, _, memory in moving] for name in names],
-            [memory["step"] for _, _, memory in moving],
+            [p for p, _, _ in pairs_with_gradients],
+            [gradient for _, gradient, _ in pairs_with_gradients],
+            [[memory[name] for _, _, memory in pairs_with_gradients] for name in names],
+            [memory["step"] for _, _, memory in pairs_with_gradients],
         )
 
     def state_dict(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class Adam(Optimizer):
 
     @torch.no_grad()
     def step(self) -> None:
-        memories = self.remembering("exp_avg", "exp_avg_sq", fused=True)
+        memories = self.to_memories("exp_avg", "exp_avg_sq", fused=True)
         means, squares = memories.named
         beta1, beta2 = self.settings["betas"]
         adam(
@@ -141,12 +141,12 @@ class SGD(Optimizer):
 
     @torch.no_grad()
     def step(self) -> None:
-        moving = self.moving()
+        pairs_with_gradients = self.with_gradients()
         momentum = self.settings["momentum"]
-        velocities = [memory.get("momentum_buffer") for _, _, memory in moving]
+        velocities = [memory.get("momentum_buffer") for _, _, memory in pairs_with_gradients]
         sgd(
-            [p for p, _, _ in moving],
-            [gradient for _, gradient, _ in moving],
+            [p for p, _, _ in pairs_with_gradients],
+            [gradient for _, gradient, _ in pairs_with_gradients],
             velocities,
             fused=True,
             weight_decay=0.0,
@@ -156,7 +156,7 @@ class SGD(Optimizer):
             nesterov=False,
             maximize=False,
         )
-        for (_, _, memory), velocity in zip(moving, velocities, strict=True):
+        for (_, _, memory), velocity in zip(pairs_with_gradients, velocities, strict=True):
             if momentum and velocity is not None:
                 memory["momentum_buffer"] = velocity
 
@@ -168,7 +168,7 @@ class AdaGrad(Optimizer):
 
     @torch.no_grad()
     def step(self) -> None:
-        memories = self.remembering("sum")
+        memories = self.to_memories("sum")
         (sums,) = memories.named
         adagrad(
             memories.parameters,
@@ -191,7 +191,7 @@ class Adadelta(Optimizer):
 
     @torch.no_grad()
     def step(self) -> None:
-        memories = self.remembering("square_avg", "acc_delta")
+        memories = self.to_memories("square_avg", "acc_delta")
         squares, updates = memories.named
         adadelta(
             memories.parameters,

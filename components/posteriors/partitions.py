@@ -120,11 +120,11 @@ class ExpectedVariation:
         n = np.arange(self.z.shape[1] + 2, dtype=float)
         return n * np.log(np.maximum(n, 1))
 
-    def _overlap_counts(self, a: Array, room: int) -> Array:
+    def _overlap_counts(self, a: Array, n_labels: int) -> Array:
         """n_kl of every draw [S, room, L]."""
         (S, _), most = self.z.shape, int(self.z.max()) + 1
-        place = (np.arange(S)[:, None] * room + a) * most + self.z
-        return np.bincount(place.ravel(), minlength=S * room * most).reshape(S, room, most)
+        place = (np.arange(S)[:, None] * n_labels + a) * most + self.z
+        return np.bincount(place.ravel(), minlength=S * n_labels * most).reshape(S, n_labels, most)
 
     def cost(self, a: Array) -> float:
         n = self._overlap_counts(a, int(a.max()) + 1)
@@ -137,9 +137,9 @@ class ExpectedVariation:
     def improve(self, a: Array) -> Array:
         (S, N), f = self.z.shape, self._n_log_n
         step = np.diff(f)  # for a count increased by one
-        room = min(N, 2 * (int(a.max()) + 1) + 4)
-        n = self._overlap_counts(a, room)
-        size = np.bincount(a, minlength=room)
+        n_labels = min(N, 2 * (int(a.max()) + 1) + 4)
+        n = self._overlap_counts(a, n_labels)
+        size = np.bincount(a, minlength=n_labels)
         every = np.arange(S)
         still = False
         while not still:

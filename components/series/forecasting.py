@@ -119,7 +119,7 @@ class Forecasting(Sequence):
             self.budget.check(self.input_names, self.future.shape[1])
 
     @property
-    def whole(self) -> Series:
+    def full_series(self) -> Series:
         """Observed part and future, as one series."""
         y = torch.cat([self.observations, self.future], 1)
         later = self.beyond
@@ -143,7 +143,7 @@ class Forecasting(Sequence):
         if self.origin == "end":
             return posterior.forecast(series, horizon, rng.at("evaluation", 0))
         if isinstance(posterior, StructuralPosterior):
-            return posterior.one_ahead(self.whole, horizon, rng.at("evaluation", 0))
+            return posterior.one_ahead(self.full_series, horizon, rng.at("evaluation", 0))
         parts = []
         for h in range(horizon):
             y = torch.cat([self.observations, self.future[:, :h]], 1)
@@ -188,7 +188,7 @@ class Forecasting(Sequence):
             return out
         out |= score_sales_forecast(predictive, y[:, 0], dates)
         if self.origin == "end":
-            each = posterior.one_ahead(self.whole, len(y), rng.at("evaluation", 0))
+            each = posterior.one_ahead(self.full_series, len(y), rng.at("evaluation", 0))
             scores = of_numbers(each, y) | score_sales_forecast(each, y[:, 0], dates)
             out |= {f"one_ahead/{name}": scores[name] for name in ONE_STEP_SCORES if name in scores}
         return out
@@ -244,7 +244,7 @@ class Forecasting(Sequence):
         return forecast(history, future, predictive, self.dates, self.value_label)
 
     def _draw_spends(self) -> Figures:
-        u = self.inputs if self.whole.u is None else self.whole.u
+        u = self.inputs if self.full_series.u is None else self.full_series.u
         return {} if u is None else spends(u, self.input_names, self.dates)
 
     def _draw_coefficients(self, posterior: Selects) -> Figures:
@@ -315,7 +315,7 @@ def forecast_table(found: GaussianMixture, y: Tensor, dates: list[str]) -> pd.Da
 
 
 def split(
-    whole: Sequence,
+    sequence: Sequence,
     n_ahead: int,
     origin: Origin,
     budget: Budget | None = None,
@@ -328,13 +328,13 @@ def split(
     Raises:
         ConfigMismatchError: no observations are left, or the budget is inconsistent.
     """
-    n = whole.observations.shape[1] - n_ahead
+    n = sequence.observations.shape[1] - n_ahead
     if n < 1:
         raise ConfigMismatchError(
             f"dataset.n_ahead={n_ahead}: there are {n + n_ahead} observations; leave some to learn from"
         )
     fields = {
-        name: value for name, value in vars(whole).items() if name not in ("kind", "replicates")
+        name: value for name, value in vars(sequence).items() if name not in ("kind", "replicates")
     }
     for name in ("states", "means", "clean"):
         fields[name] = None if fields[name] is None else fields[name][:, :n]
@@ -343,8 +343,8 @@ def split(
         if fields[name] is not None:
             later[key] = fields[name][n:]
             fields[name] = fields[name][:n]
-    fields["observations"] = whole.observations[:, :n]
-    fields["future"] = whole.observations[:, n:]
+    fields["observations"] = sequence.observations[:, :n]
+    fields["future"] = sequence.observations[:, n:]
     fields |= {"beyond": FutureCovariates(**later) if later else None, "origin": origin}
     return Forecasting(**fields, budget=budget, intervention=intervention, season=season)
 

@@ -27,7 +27,7 @@ from components.contracts.posteriors import (
 from components.contracts.problems import BatchKind, Kind, KnowsTruth
 from components.contracts.sequences import Clean, Observation, Series
 from components.contracts.sequences import LinearGaussianSystem as LinearGaussianSystem
-from components.contracts.streams import Beside, Rng
+from components.contracts.streams import Rng, SeparateStreams
 from components.errors import ConfigMismatchError
 from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.problems.input_columns import InputColumns
@@ -136,7 +136,7 @@ class Sequence(KnowsTruth):
             return self.realise(rng)
         if self.redraw is None:
             return None
-        streams = Beside(rng, ANOTHER)
+        streams = SeparateStreams(rng, ANOTHER)
         fresh = replace(self, observations=self.redraw(streams.data), clean=None, attacker=None)
         return (
             fresh.attack(self.attacker, streams)

@@ -13,7 +13,7 @@ from components.contracts.capabilities import TopicModel
 from components.contracts.costs.counts import count
 from components.contracts.problems import Counts
 from components.contracts.roles import Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import NumericalError
@@ -54,7 +54,7 @@ ROUNDING = 1e-10  # relative tolerance for decreases of the bound
 class SideBySide:
     """State of R parallel starts."""
 
-    model: TopicModel = rebuilt()
+    model: TopicModel = not_checkpointed()
     lam: Tensor  # of q(B) [R, V, K]
     gamma: Tensor  # of q(π) [R, N, K]
     t: int = 0  # number of passes

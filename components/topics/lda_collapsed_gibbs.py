@@ -13,7 +13,7 @@ from components.contracts.capabilities import TopicModel
 from components.contracts.costs.counts import count
 from components.contracts.problems import Counts
 from components.contracts.roles import Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.registry import register
@@ -28,10 +28,10 @@ SWEEPS_PER_LOG_JOINT = 10  # sweeps between reports of log p(y, z), which costs 
 class LdaCollapsedGibbsState:
     """Topics of all words in R starts (one after burn-in), and the stored counts."""
 
-    model: TopicModel = rebuilt()
+    model: TopicModel = not_checkpointed()
     # [M] on the CPU: all words of the first document, then of the next
-    words: Tensor = rebuilt()
-    totals: Tensor = rebuilt()  # words of each document [N]
+    words: Tensor = not_checkpointed()
+    totals: Tensor = not_checkpointed()  # words of each document [N]
     z: Tensor  # [R, M]
     t: int = 0  # number of sweeps
     kept: Trace = field(default_factory=Trace)  # rows n_vk [V, K], int32

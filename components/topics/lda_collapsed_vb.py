@@ -12,7 +12,7 @@ from components.contracts.capabilities import TopicModel
 from components.contracts.costs.counts import count
 from components.contracts.problems import Counts
 from components.contracts.roles import Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.registry import register
 from components.topics.corpus import Corpus, Topics
@@ -24,8 +24,8 @@ from components.topics.topic_posterior import TopicInference
 class Sharing:
     """φ of all pairs (document, word)."""
 
-    model: TopicModel = rebuilt()
-    documents: Counts = rebuilt()  # on the CPU
+    model: TopicModel = not_checkpointed()
+    documents: Counts = not_checkpointed()  # on the CPU
     phi: Tensor  # [M, K] float64
 
 

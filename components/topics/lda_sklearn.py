@@ -12,7 +12,7 @@ from components.contracts.capabilities import TopicModel
 from components.contracts.costs.counts import count
 from components.contracts.problems import Counts
 from components.contracts.roles import Info
-from components.contracts.states import placed, rebuilt
+from components.contracts.states import not_checkpointed, placed
 from components.contracts.streams import Rng, seed_from
 from components.registry import register
 from components.topics.corpus import Corpus, Topics
@@ -24,7 +24,7 @@ from components.topics.topic_posterior import TopicInference, mean_topics
 class LdaSklearnState:
     """Parameters of the topics from the library."""
 
-    model: TopicModel = rebuilt()
+    model: TopicModel = not_checkpointed()
     lam: Tensor | None = placed()  # of q(B) [K, V]
 
 

@@ -13,7 +13,7 @@ from components.contracts.costs.counts import count
 from components.contracts.problems import Counts
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Info, ZeroToOne
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.registry import register
 from components.topics.corpus import Corpus, Topics
@@ -26,7 +26,7 @@ from components.topics.topic_posterior import TopicInference, mean_topics
 class LdaSviState:
     """Parameters of the topics, and the number of steps."""
 
-    model: TopicModel = rebuilt()
+    model: TopicModel = not_checkpointed()
     lam: Tensor  # of q(B) [V, K]
     t: int = 0
 

@@ -111,9 +111,11 @@ def coherence(topics: Tensor, documents: Counts) -> Tensor:
     place = torch.full((topics.shape[1],), -1, device=top.device)
     place[of_interest] = torch.arange(len(of_interest), device=top.device)
     is_top = place[documents.words] >= 0
-    holds = torch.zeros(documents.n_rows, len(of_interest), dtype=topics.dtype, device=top.device)
-    holds[documents.rows[is_top], place[documents.words[is_top]]] = 1
-    both = holds.T @ holds / max(documents.n_rows, 1)
+    contains = torch.zeros(
+        documents.n_rows, len(of_interest), dtype=topics.dtype, device=top.device
+    )
+    contains[documents.rows[is_top], place[documents.words[is_top]]] = 1
+    both = contains.T @ contains / max(documents.n_rows, 1)
     single = both.diagonal()
     information = (both / (single[:, None] * single)).log() / -both.log()
     information = torch.where(both > 0, information, -1.0)

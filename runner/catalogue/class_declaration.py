@@ -22,7 +22,8 @@ class ClassDeclaration:
     path: str = ""  # file of the class, for built-in classes relative to ``components``
     docstring: str = ""
     fields: dict[str, str] = field(default_factory=dict)  # types, in words
-    holds: dict[str, str] = field(default_factory=dict)  # roles of fields that hold components
+    # roles of fields that hold components
+    nested_roles: dict[str, str] = field(default_factory=dict)
     comments: dict[str, str] = field(default_factory=dict)  # comments on a field's line or above it
     facts: dict[str, Any] = field(default_factory=dict)  # class variables
     needs: dict[str, Any] = field(default_factory=dict)  # fields of ``requires``
@@ -56,11 +57,11 @@ class ClassDeclaration:
     @cached_property
     def integers(self) -> Set[str]:
         """Keys that hold only integers."""
-        whole = ("integer", "list of integer")
+        integer_types = ("integer", "list of integer")
         return frozenset(
             key
             for key, kind in self.fields.items()
-            if kind.startswith(whole) and "number" not in kind
+            if kind.startswith(integer_types) and "number" not in kind
         )
 
     @cached_property

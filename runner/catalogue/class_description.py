@@ -144,7 +144,7 @@ def describe_class(cls: type[BaseModel], role: str = "", name: str = "") -> Clas
         path=file.as_posix(),
         docstring=inspect.getdoc(cls) or "",
         fields=fields,
-        holds=nested_roles(cls),
+        nested_roles=nested_roles(cls),
         comments={name: text for name, text in comments.items() if name in fields},
         facts={name: value for name, value in facts.items() if value is not None},
         needs=needs,

@@ -79,12 +79,12 @@ def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
         if not rest:
             return role, names
         key, *rest = rest
-        holder = next((n for n in names if key in _own(role, n).holds), None)
+        holder = next((n for n in names if key in _own(role, n).nested_roles), None)
         if holder is None:
             return "", []
         reached = f"{reached}.{key}"
         content = _read(role, holder)[1] or {}
-        role = _own(role, holder).holds[key]
+        role = _own(role, holder).nested_roles[key]
         name = overrides.get(reached, content.get(key))
 
 
@@ -106,7 +106,9 @@ def _keys(word: str, words: list[str]) -> list[Candidate]:
             declaration = _own(role, name)
             for key in explain_keys(_read(role, name)[0], declaration):
                 if key.path != "name":
-                    suffixes = "=." if key.path in declaration.holds else "." if key.nested else "="
+                    suffixes = (
+                        "=." if key.path in declaration.nested_roles else "." if key.nested else "="
+                    )
                     for end in suffixes:
                         candidates.setdefault(
                             f"{prefix}.{key.path}{end}", f"{key.text}  {key.comment}"
@@ -179,8 +181,8 @@ def _members(own: ClassDeclaration, key: str) -> list[Candidate]:
     """Allowed values of a component's key, if its declaration lists them."""
     kind = own.fields[key]
     null_choice = [("null", "")] if kind.endswith(" or null") else []
-    if key in own.holds:
-        return component_candidates(own.holds[key]) + null_choice
+    if key in own.nested_roles:
+        return component_candidates(own.nested_roles[key]) + null_choice
     members = kind.removesuffix(" or null")
     out = (
         ["true", "false"]

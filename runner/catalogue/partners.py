@@ -16,7 +16,7 @@ def is_compatible(first: ClassDeclaration, second: ClassDeclaration) -> bool:
     A run applies ``misfit`` to its components as configured (``runner.compose.pairs``).
     """
     if second.role == "block" or first.role == "inference":
-        return second.role in first.holds.values()
+        return second.role in first.nested_roles.values()
     return any(not misfit(facts, second.requires) for facts in first.offered_facts())
 
 

@@ -83,7 +83,7 @@ def expand_component(
         _refuse_untrusted(values, declared.imports, where, plugins)
         values |= _checksums(values, declared.reads, where)
     shared = {key: values[key] for key in declared.inherited_keys if key in values}
-    for key, inner in declared.holds.items():
+    for key, inner in declared.nested_roles.items():
         parts = [
             None
             if part is None
@@ -119,7 +119,7 @@ def all_parts(role: str, values: Values, where: str = "") -> Iterator[tuple[str,
     """A component and all nested components: key, role and full mapping of each."""
     where = where or role
     yield where, role, values
-    for key, inner in known_keys(role, values, where).holds.items():
+    for key, inner in known_keys(role, values, where).nested_roles.items():
         for path, part in each(values.get(key), f"{where}.{key}"):
             if isinstance(part, dict):
                 yield from all_parts(inner, part, path)

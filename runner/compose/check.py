@@ -66,7 +66,9 @@ class Composition:
             parts[role] for role in ("dataset", "attacker", "inference")
         )
         is_attacked = isinstance(attacker, Evasion | Injection)
-        _check_objective(settings, score_names(dataset.poses(), is_attacked, dataset.target_kind()))
+        _check_objective(
+            settings, score_names(dataset.problem_kind(), is_attacked, dataset.target_kind())
+        )
         check_pairs(**parts)
         if settings.side_by_side or inference.variants():
             _check_side_by_side(settings.side_by_side, dataset, inference, attacker)
@@ -124,10 +126,10 @@ def _check_side_by_side(
         raise UnfitError(
             f"inference={inference.name}: several posteriors ({several}) require {setting}; set it, or choose one posterior"
         )
-    if dataset.poses() != "supervised":
+    if dataset.problem_kind() != "supervised":
         raise UnfitError(
             f"{setting}: requires supervised data, but dataset={dataset.name} is "
-            f"{kind_with_article(dataset.poses())} problem; remove it"
+            f"{kind_with_article(dataset.problem_kind())} problem; remove it"
         )
     if inference.side_by_side() is None:
         raise UnfitError(
@@ -150,7 +152,7 @@ def build_component(role: str, values: Values, where: str) -> Component:
     Raises:
         ConfigError: a key is invalid.
     """
-    holds = known_keys(role, values, where).holds
+    nested_roles = known_keys(role, values, where).nested_roles
     cls: type[Component] = registry.get(role, values["name"])
     if is_foreign(cls):
         try:
@@ -160,7 +162,7 @@ def build_component(role: str, values: Values, where: str) -> Component:
         cls = watch_class(role, cls)
     parts = {
         key: _build_part(cls, inner, key, values, where)
-        for key, inner in holds.items()
+        for key, inner in nested_roles.items()
         if key in values or cls.model_fields[key].is_required()
     }
     options = {k: v for k, v in (values | parts).items() if k not in cls.threat_keys}

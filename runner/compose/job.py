@@ -49,7 +49,8 @@ class Job(ResolvedConfig):
         Otherwise they are computed sequentially.
         """
         is_folded = (
-            self.dataset.vectorised and self.dataset.poses() in self.inference.folds_replicates
+            self.dataset.vectorised
+            and self.dataset.problem_kind() in self.inference.folds_replicates
         )
         return is_folded or self.side_by_side
 
@@ -119,7 +120,7 @@ def _decision(settings: Settings, dataset: Dataset) -> DecisionKeys | None:
     if settings.decision is None or settings.decision.get("loss") is None:
         return None
     decision = validate_model(DecisionKeys, settings.decision, "decision")
-    target = dataset.target_kind() if dataset.poses() == "supervised" else None
+    target = dataset.target_kind() if dataset.problem_kind() == "supervised" else None
     if target is None or decision.is_of_classes == (target == "real"):
         labels = "classes" if decision.is_of_classes else "real labels"
         raise ConfigError(
@@ -137,7 +138,7 @@ def _check_data_keys(settings: Settings, dataset: Dataset) -> None:
         ConfigError: a key is not supported.
     """
     chosen = f"dataset={dataset.name}"
-    kind = dataset.poses()
+    kind = dataset.problem_kind()
     has_rows = kind in ("supervised", "unlabelled")
     folds = dataset.folds(Path(settings.data_dir))
     if folds is not None and settings.replicates > folds:

@@ -44,7 +44,7 @@ def check_pairs(
     has_own_attacker = any(
         isinstance(part, Attacker) for _, part in nested_components(inference, "inference")
     )
-    if attacker is None and dataset.poses() == "game":
+    if attacker is None and dataset.problem_kind() == "game":
         raise UnfitError(
             f"attacker: dataset={dataset.name} is a game and requires an adversary", "attacker"
         )
@@ -89,7 +89,7 @@ def _check_capabilities(dataset: Dataset, model: Model, inference: Inference) ->
     offered = model.capabilities()
     needs = replace(
         inference.requires,
-        capabilities=inference.required_capabilities(dataset.poses(), offered),
+        capabilities=inference.required_capabilities(dataset.problem_kind(), offered),
         capabilities_by_kind={},
         alternatives_by_kind={},
     )
@@ -189,7 +189,7 @@ def _check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Mod
             where,
         )
     is_binary = dataset.target_kind() == "binary"
-    if is_binary and isinstance(attacker, Evasion) and attacker.follows() == "dlr":
+    if is_binary and isinstance(attacker, Evasion) and attacker.minimised_criterion() == "dlr":
         raise UnfitError(
             f"{where}.criterion=dlr: requires three classes, but dataset={dataset.name} has two",
             fix=f"{where}.criterion=margin",
@@ -201,7 +201,7 @@ def _check_predicts(inference: Inference, dataset: Dataset, why: str) -> None:
 
     Raises:
         UnfitError: the method makes no predictions; the message names the method."""
-    if Predicts not in inference.provided(dataset.poses()):
+    if Predicts not in inference.provided(dataset.problem_kind()):
         raise UnfitError(f"{why}, and inference={inference.name} predicts nothing", "inference")
 
 

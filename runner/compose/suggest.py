@@ -36,7 +36,7 @@ LEADS = {
 MOST = 4  # largest number of suggested experiments
 
 
-def add_suggested_fixes(error: UnfitError, whole: Composition) -> UnfitError:
+def add_suggested_fixes(error: UnfitError, composition: Composition) -> UnfitError:
     """Add tested fixes to an incompatibility error.
 
     If no component works for the keys of the error, the message suggests another component or an
@@ -47,38 +47,38 @@ def add_suggested_fixes(error: UnfitError, whole: Composition) -> UnfitError:
     changes = {
         key: yaml.safe_load(value) for key, _, value in (word.partition("=") for word in words)
     }
-    is_fixed = bool(error.fix) and ("=" not in error.fix or is_valid_with(whole, changes))
+    is_fixed = bool(error.fix) and ("=" not in error.fix or is_valid_with(composition, changes))
     text = f"; set {error.fix}" if is_fixed else ""
-    text += "".join(_try_names(whole, key) for key in error.keys)
-    return UnfitError(f"{error.problem}{text or _suggest_alternatives(error, whole)}")
+    text += "".join(_try_names(composition, key) for key in error.keys)
+    return UnfitError(f"{error.problem}{text or _suggest_alternatives(error, composition)}")
 
 
-def _try_names(whole: Composition, key: str) -> str:
+def _try_names(composition: Composition, key: str) -> str:
     """Suggest names of components that work for a key; empty if there are none."""
     role = key.partition(".")[0]
     if role != key:
-        held = all_parts(role, whole.values[role])
+        held = all_parts(role, composition.values[role])
         role = next(inner for path, inner, _ in held if path == key)
-    names = [name for name in registry.names(role) if name != _component_name_at(whole, key)]
+    names = [name for name in registry.names(role) if name != _component_name_at(composition, key)]
     if role != "dataset":  # skips the many components that do not support the data
-        data = whole.build("dataset", whole.values).data_facts()
+        data = composition.build("dataset", composition.values).data_facts()
         names = [name for name in names if not misfit(data, declaration(role, name).requires)]
-    names = [name for name in names if is_valid_with(whole, {key: name})]
+    names = [name for name in names if is_valid_with(composition, {key: name})]
     return f"; {LEADS.get(key, f'compatible values of {key}')}: {', '.join(names)}" if names else ""
 
 
-def _suggest_alternatives(error: UnfitError, whole: Composition) -> str:
+def _suggest_alternatives(error: UnfitError, composition: Composition) -> str:
     """Suggest alternatives if no component works for the keys of an error."""
-    attacker = _component_name_at(whole, "attacker")
-    if attacker and is_valid_with(whole, {"attacker": None}):
+    attacker = _component_name_at(composition, "attacker")
+    if attacker and is_valid_with(composition, {"attacker": None}):
         return f"; remove the attacker ({attacker}) with ~attacker"
     for role in ("inference", "model", "attacker"):
-        if role not in error.keys and (text := _try_names(whole, role)):
+        if role not in error.keys and (text := _try_names(composition, role)):
             return text
-    dataset = whole.values["dataset"]["name"]
+    dataset = composition.values["dataset"]["name"]
     if experiments := _find_experiments(dataset):
         return f"; experiments with dataset={dataset}: {', '.join(experiments)}"
-    return _try_names(whole, "dataset")
+    return _try_names(composition, "dataset")
 
 
 def _find_experiments(dataset: str) -> list[str]:
@@ -101,28 +101,28 @@ def _value_at(values: Any, path: list[str]) -> Any:
     return values
 
 
-def _component_name_at(whole: Composition, where: str) -> str | None:
+def _component_name_at(composition: Composition, where: str) -> str | None:
     """Name of the component in a key, or None."""
-    value = _value_at(whole.values, where.split("."))
+    value = _value_at(composition.values, where.split("."))
     name: str | None = value["name"] if isinstance(value, dict) else value
     return name
 
 
-def is_valid_with(whole: Composition, changes: Mapping[str, Any]) -> bool:
+def is_valid_with(composition: Composition, changes: Mapping[str, Any]) -> bool:
     """True if the composition is valid with some components or key values replaced.
 
     The key of a component may take another name or None; any other key takes a new value.
     A replacement has its own defaults, and the given keys that it supports.
     """
-    resolved = whole.resolved
-    values = copy.deepcopy(whole.values)
+    resolved = composition.resolved
+    values = copy.deepcopy(composition.values)
     try:
         for where, value in changes.items():
             *path, last = where.split(".")
             holder = _value_at(values, path)
             key = int(last) if isinstance(holder, list) else last
             is_role = where in CHOSEN and value is not None
-            holder[key] = _replacement_values(whole, where, value) if is_role else value
+            holder[key] = _replacement_values(composition, where, value) if is_role else value
         values = fill_in(
             resolved.config | values, resolved.explicit if resolved.settings.smoke else None
         )
@@ -130,17 +130,17 @@ def is_valid_with(whole: Composition, changes: Mapping[str, Any]) -> bool:
         for role in CHOSEN:
             if role in changes and values[role] is not None:
                 _refuse_open_keys(role, values[role])
-        whole.check(values)
+        composition.check(values)
     except (ConfigError, ValueError):
         return False
     return True
 
 
-def _replacement_values(whole: Composition, role: str, name: str) -> Values:
+def _replacement_values(composition: Composition, role: str, name: str) -> Values:
     """Mapping of a replacement: its defaults, and the keys that the user or the experiment changed
     from the defaults of the replaced component."""
     keys = declaration(role, name).keys
-    given = whole.resolved.given.get(role, {})
+    given = composition.resolved.given.get(role, {})
     others = component_defaults(role, given["name"]) if "name" in given else {}
     own_keys = {k: v for k, v in given.items() if k in keys and others.get(k, ...) != v}
     return component_defaults(role, name) | own_keys | {"name": name}

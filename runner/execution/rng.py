@@ -35,7 +35,7 @@ class Streams:
         self.replicate = replicate
         self.device = torch.device(device)
         # streams of the other replicates computed together with this one
-        self.beside: dict[int, Streams] = {}
+        self.by_replicate: dict[int, Streams] = {}
         for name in STREAMS:
             setattr(self, name, self._generator(name))
 
@@ -54,16 +54,16 @@ class Streams:
         """Streams of a replicate, as if it were computed separately."""
         if replicate == self.replicate:
             return self
-        if replicate not in self.beside:
-            self.beside[replicate] = Streams(self.seed, replicate, self.device)
-        return self.beside[replicate]
+        if replicate not in self.by_replicate:
+            self.by_replicate[replicate] = Streams(self.seed, replicate, self.device)
+        return self.by_replicate[replicate]
 
     def state(self) -> dict[str, torch.Tensor]:
         """Generator states, for a checkpoint."""
         states = {name: getattr(self, name).get_state() for name in STREAMS}
         others = {
             f"{r}/{name}": generator_state
-            for r, streams in self.beside.items()
+            for r, streams in self.by_replicate.items()
             for name, generator_state in streams.state().items()
         }
         return states | others

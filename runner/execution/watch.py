@@ -24,14 +24,14 @@ class Watch:
     """Callback of one run; ``given_up`` is set once the callback prunes the run."""
 
     job: Job
-    told: Callable[[int, Scores], None] | None = None
+    on_scores: Callable[[int, Scores], None] | None = None
     given_up: RunPrunedError | None = None
 
     def tell(
         self, step: int, of: int, replicate: int, scores: Scores, finished: dict[str, Scores]
     ) -> None:
         """Report the scores after a step of ``of`` steps, averaged with earlier replicates."""
-        if self.told is None:
+        if self.on_scores is None:
             return
         each = [means(finished[str(r)]) for r in range(replicate) if str(r) in finished] + [
             means(scores)
@@ -42,7 +42,7 @@ class Watch:
             if all(name in values for values in each)
         }
         try:
-            self.told(replicate * of + step, shared)
+            self.on_scores(replicate * of + step, shared)
         except RunPrunedError as error:
             self.given_up = error
 
@@ -57,7 +57,7 @@ class Watch:
         objective = self.job.settings.objective
         attacker = self.job.attacker
         if (
-            self.told is None
+            self.on_scores is None
             or objective is None
             or objective in scores
             or attacker is None

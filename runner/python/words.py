@@ -60,7 +60,7 @@ def is_one_value(path: str, chosen: Mapping[str, str]) -> bool:
     for name in names:
         if registry.file(role, name) is None:
             continue  # a plug-in that is not imported yet
-        holds_part = keys[0] in declaration(role, name).holds
+        holds_part = keys[0] in declaration(role, name).nested_roles
         are_free += [
             other == key and value in (None, {}) and not holds_part
             for other, value in flatten(component_defaults(role, name))

@@ -13,7 +13,7 @@ from runner.study.snapshot import Snapshot
 MOST = 8  # largest number of settings in a line
 
 
-def beside(study: StudyDefinition) -> str:
+def comparison_row(study: StudyDefinition) -> str:
     """Row with which other rows are compared: the reference row, or the first."""
     return study.reference or study.rows[0].name
 
@@ -26,7 +26,7 @@ def differs(snapshot: Snapshot | None) -> dict[str, str]:
     """
     if snapshot is None:
         return {}
-    base = beside(snapshot.study)
+    base = comparison_row(snapshot.study)
     runs = [run for run in snapshot.runs if not run.refused]
     theirs = {str(run.cell): flat(run.config) for run in runs if run.row == base}
     changes = defaultdict[str, dict[str, dict[str, None]]](dict)

@@ -22,7 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 from runner.disk.atomic import write_text
 from runner.errors import ConfigError
 from runner.record.checks import Failures
-from runner.report.scores.cells import ExpectedProtocols, Place, TableLayout, list_cells
+from runner.report.scores.cells import CellKey, ExpectedProtocols, TableLayout, list_cells
 from runner.report.scores.earlier import NO_SCORES, read_earlier
 from runner.study.definition import StudyDefinition
 
@@ -103,7 +103,7 @@ class Kept:
     expected: ExpectedProtocols = field(default_factory=dict)
 
     @cached_property
-    def by_place(self) -> dict[Place, list[Any]]:
+    def by_place(self) -> dict[CellKey, list[Any]]:
         """Lines of each cell."""
         lines = defaultdict[Any, list[Any]](list)
         for line in self.scores.itertuples():
@@ -111,7 +111,7 @@ class Kept:
         return lines
 
     @cached_property
-    def facts(self) -> dict[Place, CellFacts]:
+    def facts(self) -> dict[CellKey, CellFacts]:
         """Facts by cell."""
         return {(cell.table, cell.row, cell.column): cell for cell in self.origin.cells}
 

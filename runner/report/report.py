@@ -11,7 +11,7 @@ from runner.disk.atomic import write_bytes
 from runner.report.context import has_earlier_scores, provenance
 from runner.report.csv_files import write_numbers, write_replicates
 from runner.report.details import details
-from runner.report.differs import beside, differs
+from runner.report.differs import comparison_row, differs
 from runner.report.figures.draw import draw_figures
 from runner.report.figures.picture import Picture, mark_smoke
 from runner.report.notes import describe_part, notes
@@ -113,7 +113,7 @@ def write(
         "test": describe_test(study.splits is not None),
         "correction": CORRECTION,
         "reference": study.reference,
-        "beside": beside(study),
+        "beside": comparison_row(study),
         "changes": {row: row_changes[row] for row in page_rows if row in row_changes},
         "figures": figures,
         "provenance": came_from,

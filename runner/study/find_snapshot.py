@@ -119,6 +119,6 @@ def _scores_of(run: FrozenRun) -> frozenset[str]:
 
     dataset: Any = build_component("dataset", run.config["dataset"], "dataset")
     names = score_names(
-        dataset.poses(), run.config.get("attacker") is not None, dataset.target_kind()
+        dataset.problem_kind(), run.config.get("attacker") is not None, dataset.target_kind()
     )
     return names | {"cost"} | TIMING_METRICS | DISTANCES | ({ESS_RATE} if "ess" in names else set())

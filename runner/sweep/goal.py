@@ -92,11 +92,13 @@ def search_facts(cfg: DictConfig) -> SearchProperties | None:
     assert isinstance(dataset, Dataset)
     assert issubclass(method, Inference)
     settings = resolved.settings
-    scores = frozenset[str]() if settings.plugins else score_names(dataset.poses(), attacked=True)
+    scores = (
+        frozenset[str]() if settings.plugins else score_names(dataset.problem_kind(), attacked=True)
+    )
     return SearchProperties(
-        dataset.poses(),
+        dataset.problem_kind(),
         dataset.target_kind(),
-        dataset.holds(),
+        dataset.value_kind(),
         frozenset(map(to_word, method.provides)),
         settings.validation,
         scores,

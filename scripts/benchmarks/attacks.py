@@ -56,12 +56,12 @@ def assert_equal(network: Any, y: Tensor, images: dict[str, Tensor]) -> None:
     """Check that robust accuracies agree within half a point and few pixels differ (where the sign of
     a gradient is due to rounding)."""
     accuracy = {name: robust_accuracy(network, z, y) for name, z in images.items()}
-    whole = accuracy["ours, all steps"]
+    all_steps = accuracy["ours, all steps"]
     print("robust accuracies:", accuracy)
     few = max(0.02, 1.5 / len(y))  # tolerance of one image in a smoke run
-    assert whole - few <= accuracy["ours"] <= whole, "stopping early changes the attack"
+    assert all_steps - few <= accuracy["ours"] <= all_steps, "stopping early changes the attack"
     for peer in set(images) & set(PEERS):
-        assert abs(accuracy[peer] - whole) <= 0.005, peer
+        assert abs(accuracy[peer] - all_steps) <= 0.005, peer
         pixels = (images[peer] - images["ours, all steps"]).abs() > 1e-5
         assert float(pixels.double().mean()) < 0.02, peer
 

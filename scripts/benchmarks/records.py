@@ -101,8 +101,8 @@ def measure_saving(options: Namespace, report: Report) -> None:
         np.array_split(saved.saving[1:], PARTS), np.array_split(seconds, PARTS), strict=True
     )
     shares = [1 - float(saving.sum() / total.sum()) for saving, total in parts]
-    whole = 1 - sum(saved.saving[1:]) / float(seconds.sum())
-    report.set_ratio(TIME, whole, min(shares), max(shares))
+    time_left = 1 - sum(saved.saving[1:]) / float(seconds.sum())
+    report.set_ratio(TIME, time_left, min(shares), max(shares))
     report.record("CPU", [np.ptp(plain.cpu) / np.ptp(saved.cpu)])
     history = [saved.state.kept.rows, *(trace.rows for trace in saved.state.stats.values())]
     report.record(SHARE, [sum(rows.nbytes for rows in history) / saved.n_bytes])

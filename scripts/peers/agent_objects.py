@@ -14,13 +14,13 @@ class Level2:
     """An agent with the operations of ARAMARL's published ``Level2QAgent``."""
 
     def __init__(self, actions: int, states: int):
-        self.q, self.his = np.zeros((states, actions, 2)), np.zeros((states, 2, actions))
+        self.q, self.opponent_q = np.zeros((states, actions, 2)), np.zeros((states, 2, actions))
         self.counts = np.ones(actions)
 
     def guess(self, s: int) -> int:
         if np.random.rand() < 0.1:
             return int(np.random.choice(2))
-        return int(np.argmax(np.dot(self.his[s], self.counts / np.sum(self.counts))))
+        return int(np.argmax(np.dot(self.opponent_q[s], self.counts / np.sum(self.counts))))
 
     def act(self, s: int) -> int:
         if np.random.rand() < 0.1:
@@ -32,8 +32,8 @@ class Level2:
     ) -> None:
         (a, b), (r_a, r_b) = moves, gains
         self.counts[a] += 1
-        ahead = np.max(np.dot(self.his[after], self.counts / np.sum(self.counts)))
-        self.his[s, b, a] = 0.9 * self.his[s, b, a] + 0.1 * (r_b + 0.8 * ahead)
+        ahead = np.max(np.dot(self.opponent_q[after], self.counts / np.sum(self.counts)))
+        self.opponent_q[s, b, a] = 0.9 * self.opponent_q[s, b, a] + 0.1 * (r_b + 0.8 * ahead)
         self.q[s, a, b] = 0.9 * self.q[s, a, b] + 0.1 * (
             r_a + 0.8 * np.max(self.q[after, :, self.guess(after)])
         )

@@ -10,14 +10,14 @@ from runner.record.checks import join_failures
 from runner.report.scores.cells import mark_failures
 from runner.statistics.paired_tests import MIN_REPLICATES, PairedDifference, compare_means
 from scripts.prose.estimate import Estimate
-from scripts.prose.scores import Found, ProseError
+from scripts.prose.scores import KeyedCell, ProseError
 
 
 @dataclass(frozen=True)
 class Scores:
     """Cells that a key matches, each with the number that a field shows."""
 
-    cells: list[Found]
+    cells: list[KeyedCell]
     estimates: list[Estimate]
 
     def __str__(self) -> str:
@@ -27,20 +27,20 @@ class Scores:
         return str(self.estimates[0])
 
 
-def estimate_centre(found: Found) -> Estimate:
+def estimate_centre(keyed: KeyedCell) -> Estimate:
     """The centre of a cell as a table shows it, with its SE."""
-    summary = found.cell.judged(found.spec)
+    summary = keyed.cell.judged(keyed.spec)
     value, se = (summary.mean, summary.se) if summary else (math.nan, None)
-    few = count_finite(found) < MIN_REPLICATES
-    return Estimate(value, se, found.spec.digits, mark_failures(found.cell.failed), few)
+    few = count_finite(keyed) < MIN_REPLICATES
+    return Estimate(value, se, keyed.spec.digits, mark_failures(keyed.cell.failed), few)
 
 
-def count_finite(found: Found) -> int:
+def count_finite(keyed: KeyedCell) -> int:
     """Number of replicates with a finite score."""
-    return sum(map(math.isfinite, found.cell.values.values()))
+    return sum(map(math.isfinite, keyed.cell.values.values()))
 
 
-def pair_cells(first: Found, second: Found) -> PairedDifference:
+def pair_cells(first: KeyedCell, second: KeyedCell) -> PairedDifference:
     """The difference of two cells, replicate by replicate."""
     pair = compare_means(first.cell.values, second.cell.values, first.cell.overlap)
     if pair.n == 0:
@@ -48,7 +48,7 @@ def pair_cells(first: Found, second: Found) -> PairedDifference:
     return pair
 
 
-def estimate_difference(first: Found, second: Found) -> Estimate:
+def estimate_difference(first: KeyedCell, second: KeyedCell) -> Estimate:
     """First minus second."""
     pair = pair_cells(first, second)
     failure = mark_failures(join_failures(first.cell.failed, second.cell.failed))
@@ -57,7 +57,7 @@ def estimate_difference(first: Found, second: Found) -> Estimate:
     return Estimate(pair.difference, pair.se, digits, failure, few, signed=True)
 
 
-def estimate_ratio(first: Found, second: Found) -> Estimate:
+def estimate_ratio(first: KeyedCell, second: KeyedCell) -> Estimate:
     """First over second.  SE by the delta method: the SE of the mean of a − ratio · b, divided by the
     mean of b."""
     difference = estimate_difference(first, second)
@@ -71,7 +71,7 @@ def estimate_ratio(first: Found, second: Found) -> Estimate:
     return replace(difference, value=ratio, se=se, digits=2, signed=False)
 
 
-def count_wins(first: Found, second: Found) -> str:
+def count_wins(first: KeyedCell, second: KeyedCell) -> str:
     """Number of common replicates in which the first cell is better: ``17 of 20``."""
     sign = 1 if read_direction(first) == "higher" else -1
     a = first.cell.values
@@ -80,9 +80,9 @@ def count_wins(first: Found, second: Found) -> str:
     return f"{sum(gain > 0 for gain in gains)} of {len(gains)}"
 
 
-def read_direction(found: Found) -> str:
+def read_direction(keyed: KeyedCell) -> str:
     """``higher`` or ``lower``, the better side of a cell's scores."""
-    direction = found.spec.column_direction(found.cell.column)
+    direction = keyed.spec.column_direction(keyed.cell.column)
     if direction is None:
-        raise ProseError(f"{found}: neither side is better")
+        raise ProseError(f"{keyed}: neither side is better")
     return direction

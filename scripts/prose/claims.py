@@ -22,9 +22,9 @@ from scipy.stats import t as student_t
 from runner.report.results import Tests, compare_with
 from runner.statistics.paired_tests import LEVEL, MIN_PAIRS, PairedDifference, holm
 from scripts.prose.cells import Scores, estimate_difference, pair_cells, read_direction
-from scripts.prose.scores import Found, Lookup, ProseError, load_scores, load_tables
+from scripts.prose.scores import KeyedCell, Lookup, ProseError, load_scores, load_tables
 
-Pairs = list[tuple[Found, Found]]
+Pairs = list[tuple[KeyedCell, KeyedCell]]
 
 
 @cache
@@ -43,7 +43,7 @@ def compare_pairs(lookup: Lookup, pairs: Pairs) -> list[PairedDifference]:
     ]
 
 
-def find_page_p(folder: Path, first: Found, second: Found) -> float | None:
+def find_page_p(folder: Path, first: KeyedCell, second: KeyedCell) -> float | None:
     """The corrected p of two cells on the page of their study; None if no row or
     column has both."""
     study, row, column, table = first.parts
@@ -88,7 +88,7 @@ def claim(lookup: Lookup, word: str, key: str, other: str) -> str:
     return f"p ≥ {min(p):.2g}" if word == "undecided" else f"p ≤ {max(p):.2g}"
 
 
-def find_word(first: Found, test: PairedDifference) -> str:
+def find_word(first: KeyedCell, test: PairedDifference) -> str:
     """The word for a tested difference of a cell from another one."""
     if not test.p_holm <= LEVEL:
         return "undecided"
@@ -96,7 +96,7 @@ def find_word(first: Found, test: PairedDifference) -> str:
     return "ahead" if is_less == (read_direction(first) == "lower") else "behind"
 
 
-def describe(first: Found, second: Found, test: PairedDifference) -> str:
+def describe(first: KeyedCell, second: KeyedCell, test: PairedDifference) -> str:
     """``−0.04 ± 0.01, p 0.02``."""
     p = "p < 0.001" if test.p_holm < 0.001 else f"p {test.p_holm:.2g}"
     shown = "too few replicates" if math.isnan(test.p_holm) else p

@@ -21,13 +21,13 @@ def read_rows(text: str) -> list[list[str]]:
 def check_whole(text: str) -> Iterator[str]:
     """Errors: complete rows without a kept score or picture on a page, a wrong count."""
     rows = read_rows(text)
-    whole = [row for row in rows if not row[3]]
-    for item, _, shown, _ in whole:
+    complete = [row for row in rows if not row[3]]
+    for item, _, shown, _ in complete:
         names = re.findall(r"\[(\w+)\]", shown)
         if not names or not all(map(has_evidence, names)):
             yield f"{PAGE.name}: {item} is whole, but {shown or 'no page'} has no kept score or picture"
-    if f"Whole:\n{len(whole)} of {len(rows)}<" not in text:
-        yield f"{PAGE.name}: {len(whole)} of {len(rows)} rows are whole; correct the count"
+    if f"Whole:\n{len(complete)} of {len(rows)}<" not in text:
+        yield f"{PAGE.name}: {len(complete)} of {len(rows)} rows are whole; correct the count"
 
 
 def has_evidence(name: str) -> bool:

@@ -29,7 +29,7 @@ class ProseError(ValueError):
 
 
 @dataclass(frozen=True)
-class Found:
+class KeyedCell:
     """A cell with its table."""
 
     cell: Cell
@@ -44,12 +44,12 @@ class Found:
     def __str__(self) -> str:
         return ":".join(self.parts)
 
-    def centre_on(self, centre: str) -> Found:
+    def centre_on(self, centre: str) -> KeyedCell:
         """The cell as a table of means or of medians shows it."""
         spec = self.spec.model_copy(update={"centre": centre})
         return replace(self, table=replace(self.table, spec=spec))
 
-    def rename_column(self, column: str) -> Found:
+    def rename_column(self, column: str) -> KeyedCell:
         """The cell in another column of a table."""
         return replace(self, cell=replace(self.cell, column=column))
 
@@ -116,7 +116,7 @@ class Lookup:
         study, row, column, table = self.last
         return study, row, column, table
 
-    def find(self, key: str) -> list[Found]:
+    def find(self, key: str) -> list[KeyedCell]:
         """All cells with kept scores that a key matches.
 
         Raises:
@@ -124,7 +124,7 @@ class Lookup:
         """
         return self.find_parts(self.read_key(key))
 
-    def find_parts(self, parts: Parts) -> list[Found]:
+    def find_parts(self, parts: Parts) -> list[KeyedCell]:
         """Like ``find``, for the parts of a key."""
         name, row, column, table = parts
         tables = load_tables(self.folder, name)
@@ -134,7 +134,7 @@ class Lookup:
             columns = _matching(column, laid.columns, f"{name}: column")
             rows = _matching(row, [each.name for each, _ in laid.rows], f"{name}: row")
             cells += [
-                Found(cell, laid, (name, cell.row.name, cell.column, laid.spec.name))
+                KeyedCell(cell, laid, (name, cell.row.name, cell.column, laid.spec.name))
                 for cell in laid.cells
                 if cell.values and cell.row.name in rows and cell.column in columns
             ]
@@ -142,14 +142,14 @@ class Lookup:
             raise ProseError(f"{':'.join(parts)}: no kept score")
         return cells
 
-    def find_one(self, key: str) -> Found:
+    def find_one(self, key: str) -> KeyedCell:
         """The one cell of a key."""
         cells = self.find(key)
         if len(cells) > 1:
             raise ProseError(f"{key!r} matches {len(cells)} cells; use range, or name one")
         return cells[0]
 
-    def find_partner(self, key: str, first: Found) -> Found:
+    def find_partner(self, key: str, first: KeyedCell) -> KeyedCell:
         """The cell of a second key; its ``*`` repeats the part of the first cell."""
         pairs = zip(self.read_key(key), first.parts, strict=True)
         study, row, column, table = (
@@ -157,7 +157,7 @@ class Lookup:
         )
         return self.find_parts((study, row, column, table))[0]
 
-    def find_pairs(self, key: str, other: str) -> list[tuple[Found, Found]]:
+    def find_pairs(self, key: str, other: str) -> list[tuple[KeyedCell, KeyedCell]]:
         """All cells of a key, each with its partner, without pairs of a cell with itself."""
         pairs = [(first, self.find_partner(other, first)) for first in self.find(key)]
         return [pair for pair in pairs if pair[0].parts != pair[1].parts]

@@ -35,7 +35,7 @@ def test_run_fulfils_every_contract(run: Run, make_job, tmp_path):
     running = begin(job)
     kind = running.problem.kind
     assert inference.requires.batch_kind in BATCH_KINDS_BY_PROBLEM[kind]
-    assert kind == job.dataset.poses()
+    assert kind == job.dataset.problem_kind()
     assert missing(running.model, job.model.capabilities()) == [], (
         "a model does not offer its declared capabilities"
     )

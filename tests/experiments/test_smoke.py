@@ -44,7 +44,7 @@ def test_smoke_run_resumes_identically(experiment, make_job, tmp_path, monkeypat
     job = make_job(*smoke)
     _, result = run(job)
     assert result
-    names = score_names(job.dataset.poses(), job.threat is not None)
+    names = score_names(job.dataset.problem_kind(), job.threat is not None)
     assert {name.partition("/")[0] for name in without_costs(result)} <= names
     for name, values in result.items():
         assert all(isinstance(v, float | int) and not math.isinf(v) for v in values), name

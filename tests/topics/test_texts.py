@@ -126,9 +126,13 @@ def test_rows_without_labels_are_a_mixture_problem(tmp_path):
     raw, _ = load("csv", path=path, targets=[], split="part", standardise=False)
     assert_close(raw.test.x[0], double(rows[30]))
     dataset = component("dataset", "csv", path=path, targets=[])
-    assert (dataset.poses(), dataset.holds(), dataset.target_kind()) == ("unlabelled", "real", None)
+    assert (dataset.problem_kind(), dataset.value_kind(), dataset.target_kind()) == (
+        "unlabelled",
+        "real",
+        None,
+    )
     labelled = component("dataset", "csv", path=path, targets=["a"])
-    assert (labelled.poses(), labelled.holds(), labelled.target_kind()) == (
+    assert (labelled.problem_kind(), labelled.value_kind(), labelled.target_kind()) == (
         "supervised",
         None,
         "real",

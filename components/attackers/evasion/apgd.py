@@ -14,7 +14,7 @@ from torch import Tensor
 from components.attackers.criteria import RANKS, is_misclassified, next_classes
 from components.attackers.evasion.ascent import InputGradientAttack
 from components.attackers.evasion.loop import Endpoints
-from components.attackers.norms import NORMS, room
+from components.attackers.norms import NORMS, feasible_set
 from components.attackers.target import TargetedAttack
 from components.contracts.roles import AboveZeroToOne, ZeroToOne
 from components.contracts.streams import Rng
@@ -80,14 +80,14 @@ class APGD(TargetedAttack, InputGradientAttack):
     def measure(self) -> NormName:
         return self.norm
 
-    def follows(self) -> Criterion:
+    def minimised_criterion(self) -> Criterion:
         # for two classes use the margin
         return "margin" if self.criterion == "dlr" and self.n_targets else self.criterion
 
-    def iterates(self) -> bool:
+    def is_iterative(self) -> bool:
         return self.target is None and self.steps > 1
 
-    def relentless(self) -> Self:
+    def without_early_stop(self) -> Self:
         return self.model_copy(update={"stop_when_broken": False})
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
@@ -135,7 +135,7 @@ class APGD(TargetedAttack, InputGradientAttack):
         point."""
         sign = -1.0 if self.target_class is None else 1.0  # f = sign J
         steepest = NORMS[self.norm].steepest
-        ball = room(self.norm, x, eps, victim.bounds)
+        ball = feasible_set(self.norm, x, eps, victim.bounds)
 
         def look(at: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             answer = victim.answer(at, labels, generator, self.criterion, towards=towards)
@@ -151,7 +151,7 @@ class APGD(TargetedAttack, InputGradientAttack):
 
         ended = Endpoints(x)
         rows = row_numbers(x)  # active rows
-        current = ball.hold(x + start)
+        current = ball.project(x + start)
         loss, gradient, broken = look(current)
         eta = torch.full_like(loss, 2 * eps)
         p = ApgdState(
@@ -180,13 +180,13 @@ class APGD(TargetedAttack, InputGradientAttack):
                 towards = None if towards is None else towards[unbroken]
                 if len(rows) == 0:
                     return ended
-            z = ball.hold(p.here + p.eta[:, None] * steepest(p.gradient))
+            z = ball.project(p.here + p.eta[:, None] * steepest(p.gradient))
             candidate = (
                 z
                 if k == 1
                 else p.here + self.momentum * (z - p.here) + (1 - self.momentum) * (p.here - p.last)
             )
-            candidate = ball.hold(candidate.clone())
+            candidate = ball.project(candidate.clone())
             loss, gradient, broken = look(candidate)
             up = loss > p.peak
             p.gains = p.gains + (loss > p.loss)

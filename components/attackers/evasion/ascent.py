@@ -24,7 +24,7 @@ class InputGradientAttack(Evasion):
     # ones a step), single_draw
     expectation: Expectation
 
-    def expects(self) -> Expectation:
+    def gradient_source(self) -> Expectation:
         return self.expectation
 
 
@@ -33,10 +33,10 @@ class MarginAttack(InputGradientAttack):
 
     steps: PositiveInt
 
-    def follows(self) -> Criterion:
+    def minimised_criterion(self) -> Criterion:
         return "margin"
 
-    def iterates(self) -> bool:
+    def is_iterative(self) -> bool:
         return self.steps > 1
 
 
@@ -62,10 +62,10 @@ class GradientAscent(TargetedAttack, InputGradientAttack):
     def measure(self) -> NormName:
         return self.norm
 
-    def follows(self) -> Criterion:
+    def minimised_criterion(self) -> Criterion:
         return self.criterion
 
-    def iterates(self) -> bool:
+    def is_iterative(self) -> bool:
         return self.target is None and self.ascent().steps > 1
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
@@ -81,7 +81,7 @@ class Steps(BaseModel):
     # raising its loss
     stop_when_broken: bool
 
-    def relentless(self) -> Self:
+    def without_early_stop(self) -> Self:
         return (
             self.model_copy(update={"stop_when_broken": False}) if self.stop_when_broken else self
         )

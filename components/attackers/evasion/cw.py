@@ -47,7 +47,7 @@ class CarliniWagner(TargetedAttack, MarginAttack):
     def measure(self) -> NormName:
         return "l2"
 
-    def iterates(self) -> bool:
+    def is_iterative(self) -> bool:
         return self.target is None and self.steps > 1
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from components.attackers.criteria import RANKS, is_misclassified
-from components.attackers.norms import NORMS, Ball, Box, room, scale
+from components.attackers.norms import NORMS, Ball, Box, feasible_set, scale
 from components.contracts.victim import Criterion, NormName, Precision, Victim
 from components.errors import QuestionableConfigWarning
 from components.maths.spacing import row_numbers
@@ -91,7 +91,7 @@ class ActiveRows:
 
     def step(self, direction: Tensor, size: float) -> None:
         """Move the points [A, D], and project them to the feasible set."""
-        self.points = self.feasible.hold(self.points.add_(direction, alpha=size))
+        self.points = self.feasible.project(self.points.add_(direction, alpha=size))
 
 
 def ascend(
@@ -144,7 +144,7 @@ def _climb(
         rows=row_numbers(x),
         points=victim.clip(start),
         labels=y,
-        feasible=room(how.norm, x, eps, victim.bounds),
+        feasible=feasible_set(how.norm, x, eps, victim.bounds),
         average=torch.zeros_like(x) if how.momentum > 0 else x[:, :0],
     )
     for _ in range(how.steps):

@@ -60,11 +60,11 @@ class Transfer(Evasion):
     def inputs(self) -> Domain:
         return self.attack.inputs()
 
-    def follows(self) -> Criterion:
-        return self.attack.follows()
+    def minimised_criterion(self) -> Criterion:
+        return self.attack.minimised_criterion()
 
-    def aims(self) -> frozenset[int | str | None]:
-        return self.attack.aims()
+    def target_labels(self) -> frozenset[int | str | None]:
+        return self.attack.target_labels()
 
     def check_target(self, problem: Problem, key: str) -> None:
         self.attack.check_target(problem, f"{key}.attack")
@@ -108,8 +108,8 @@ class Transfer(Evasion):
             raise ConfigMismatchError(
                 "attacker=transfer: the surrogate is not trained; call with_problem(problem, rng)"
             )
-        attack = self.attack.relentless()
-        surrogate = victim.with_posterior(self._posterior).facing(attack.expects())
+        attack = self.attack.without_early_stop()
+        surrogate = victim.with_posterior(self._posterior).facing(attack.gradient_source())
         return attack.perturb(surrogate, x, y, rng, eps)
 
 

@@ -63,8 +63,8 @@ class WorstCase(Evasion):
     def measure(self) -> Measure:
         return self.members[0].measure()
 
-    def aims(self) -> frozenset[int | str | None]:
-        return frozenset().union(*(member.aims() for member in self.members))
+    def target_labels(self) -> frozenset[int | str | None]:
+        return frozenset().union(*(member.target_labels() for member in self.members))
 
     def check_target(self, problem: Problem, key: str) -> None:
         for i, member in enumerate(self.members):
@@ -104,12 +104,14 @@ class WorstCase(Evasion):
             update={"members": [member.with_problem(problem, rng) for member in self.members]}
         )
 
-    def relentless(self) -> WorstCase:
-        return self.model_copy(update={"members": [member.relentless() for member in self.members]})
+    def without_early_stop(self) -> WorstCase:
+        return self.model_copy(
+            update={"members": [member.without_early_stop() for member in self.members]}
+        )
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         candidates = [
-            member.perturb(victim.facing(member.expects()), x.clone(), y, rng, eps)
+            member.perturb(victim.facing(member.gradient_source()), x.clone(), y, rng, eps)
             for member in self.members_by_label.values()
         ]
         return strongest(victim, candidates, y, rng.attack, find_single_target(self))
@@ -117,8 +119,8 @@ class WorstCase(Evasion):
 
 def find_single_target(attacker: Evasion) -> int | None:
     """The common target class of an informed attack and all its members; None without one."""
-    aims = attacker.aims()
-    number = next(iter(aims)) if len(aims) == 1 else None
+    target_labels = attacker.target_labels()
+    number = next(iter(target_labels)) if len(target_labels) == 1 else None
     return number if isinstance(number, int) else None
 
 

@@ -38,7 +38,7 @@ class Dalvi(Evasion):
     def measure(self) -> Direction:
         return "insertion" if self.removal_cost is None else "flip"
 
-    def looks_at(self) -> Against:
+    def targeted_predictions(self) -> Against:
         return "undefended"
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:

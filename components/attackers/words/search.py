@@ -25,7 +25,7 @@ class WordAttack(Evasion):
     # p(y|x) to lower: defended | undefended (the classifier under a defence such as acra)
     against: Against
 
-    def looks_at(self) -> Against:
+    def targeted_predictions(self) -> Against:
         return self.against
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:

@@ -16,7 +16,7 @@ class Played(Protocol):
 
     @property
     # reward of each of M opponents, and welfare [M + 1, R, t]; empty: not recorded
-    def beside(self) -> Tensor: ...
+    def opponent_rewards(self) -> Tensor: ...
 
     @property
     # share of action 0, for the agent and each opponent [1 + M, R, t]; empty: not recorded

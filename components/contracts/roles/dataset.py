@@ -71,11 +71,11 @@ class Dataset(Component, Generic[P]):
         """
         return self.name
 
-    def poses(self) -> Kind:
+    def problem_kind(self) -> Kind:
         """The kind of its problem, as configured."""
         return self.kind
 
-    def holds(self) -> Values | None:
+    def value_kind(self) -> Values | None:
         """Kind of values in the rows of an unlabelled problem, as configured."""
         return self.values
 
@@ -87,9 +87,9 @@ class Dataset(Component, Generic[P]):
         """Facts about its data that other components may require, as configured."""
         return ChoiceFacts(
             self.name,
-            self.poses(),
+            self.problem_kind(),
             self.target_kind(),
-            self.holds(),
+            self.value_kind(),
             self.domain,
             self.data_traits(),
             # the traits of a user's data are not declared in full

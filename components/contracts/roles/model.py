@@ -66,9 +66,9 @@ class Model(Component, Generic[P, M]):
 
         They are ``offers`` and those in ``offers_where`` enabled by its keys.
         """
-        return self.offers | set(filter(self.enables, self.offers_where))
+        return self.offers | set(filter(self.is_enabled, self.offers_where))
 
-    def enables(self, capability: type) -> bool:
+    def is_enabled(self, capability: type) -> bool:
         """True if the keys enable a capability in ``offers_where``."""
         raise NotImplementedError
 

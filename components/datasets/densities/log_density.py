@@ -13,7 +13,12 @@ from torch import Tensor
 
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.contracts.user_code import Place, import_object, reraise_user_error, short_digest
+from components.contracts.user_code import (
+    ImportPath,
+    import_object,
+    reraise_user_error,
+    short_digest,
+)
 from components.datasets.densities.normal_start import (
     KnownMoments,
     NormalStart,
@@ -51,7 +56,7 @@ class LogDensity(NormalStart, KnownMoments):
 
     imports = {"function"}
 
-    function: Place
+    function: ImportPath
     arguments: dict[str, Any] | None
     dim: PositiveInt
     names: list[str] | None

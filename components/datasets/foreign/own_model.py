@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from components.contracts.user_code import Place, import_object, short_digest
+from components.contracts.user_code import ImportPath, import_object, short_digest
 from components.datasets.foreign.foreign_density import OwnDensity, to_array
 
 
@@ -20,7 +20,7 @@ class OwnModel(OwnDensity):
 
     imports = {"function"}
 
-    function: Place
+    function: ImportPath
     arguments: dict[str, Any] | None
 
     @property

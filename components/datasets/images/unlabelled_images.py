@@ -51,7 +51,7 @@ class UnlabelledImages(Dataset[Unlabelled]):
         """Files of the images; None if they ship with a package."""
         raise NotImplementedError
 
-    def holds(self) -> Values:
+    def value_kind(self) -> Values:
         return "real" if self.binarised == "none" else "binary"
 
     def asked_by_keys(self) -> dict[type, tuple[str, str]]:
@@ -113,7 +113,7 @@ class UnlabelledImages(Dataset[Unlabelled]):
             test_rows = sample_binary(test_rows, rng.data)
         return Unlabelled(
             name=self.identity(setting.data_dir, setting.offline),
-            values=self.holds(),
+            values=self.value_kind(),
             train=Rows(rows.x.to(setting.device), 1.0),
             test=Rows(test_rows.x.to(setting.device), 1.0),
             batch_size=self.batch_size,

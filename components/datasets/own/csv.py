@@ -131,10 +131,10 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             )
         return self
 
-    def poses(self) -> Kind:
+    def problem_kind(self) -> Kind:
         return "supervised" if self.targets else "unlabelled"
 
-    def holds(self) -> Values | None:
+    def value_kind(self) -> Values | None:
         if self.targets:
             return None
         return "incomplete" if self.gaps == "keep" else "real"

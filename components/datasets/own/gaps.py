@@ -23,9 +23,9 @@ def apply_gap_rule(table: TextTable, inputs: Sequence[str], gaps: GapRule) -> Te
     counts = [f"{name} {cells.count(None):,}" for name, cells in columns.items() if None in cells]
     if gaps == "error" or not counts:
         return table
-    whole = [
+    complete_rows = [
         row for row, cells in enumerate(zip(*columns.values(), strict=True)) if None not in cells
     ]
-    n = table.n_rows - len(whole)
+    n = table.n_rows - len(complete_rows)
     facts = table.facts | {"rows with gaps": f"{n:,} ({', '.join(counts)}), {HANDLED[gaps]}"}
-    return replace(table.take(whole) if gaps == "drop" else table, facts=facts)
+    return replace(table.take(complete_rows) if gaps == "drop" else table, facts=facts)

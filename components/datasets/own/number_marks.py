@@ -78,14 +78,14 @@ def _classify(texts: list[str], delimiter: str) -> tuple[str, Decimal, str] | No
 
     None: a text is not a number, or no number has a fraction.
     """
-    whole = [*filter(WHOLE.fullmatch, texts)]
+    integers = [*filter(WHOLE.fullmatch, texts)]
     marked = [*filter(FRACTION.fullmatch, texts)]
     marks = set("".join(marked)) & {",", "."}
-    if len(marks) != 1 or len(marked) + len(whole) < len(texts):
+    if len(marks) != 1 or len(marked) + len(integers) < len(texts):
         return None
     mark: Decimal = "," if "," in marks else "."
     fractions = [*filterfalse(THOUSANDS_NUMBER.fullmatch, marked)]
-    if fractions or any(map(UNGROUPED.match, whole)):
+    if fractions or any(map(UNGROUPED.match, integers)):
         return "clear", mark, (fractions or marked)[0]
-    is_default = mark == "." and delimiter == "," and not whole
+    is_default = mark == "." and delimiter == "," and not integers
     return "default" if is_default else "doubtful", mark, marked[0]

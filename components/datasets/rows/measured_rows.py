@@ -80,7 +80,7 @@ class MeasuredRows(Dataset[Unlabelled]):
     n_train: PositiveInt | None
     gaps: ZeroToBelowOne
 
-    def holds(self) -> Values:
+    def value_kind(self) -> Values:
         return "incomplete" if self.gaps else "real"
 
     def identity(self, data_dir: object, offline: bool) -> str:
@@ -119,7 +119,7 @@ class MeasuredRows(Dataset[Unlabelled]):
             observed = x.masked_fill(gaps.to(x.device), torch.nan)
         return Unlabelled(
             self.set,
-            self.holds(),
+            self.value_kind(),
             Rows(observed[train], 1.0),
             Rows(observed[test], 1.0),
             None,

@@ -120,7 +120,7 @@ def build_victim(problem: Supervised, posterior: Predicts, attacker: Evasion) ->
 
     It has the bounds of the inputs and the attacker's own expectation over draws.
     """
-    return Attacked(posterior, problem.bounds, attacker.expects(), problem.image_shape)
+    return Attacked(posterior, problem.bounds, attacker.gradient_source(), problem.image_shape)
 
 
 def _members(attacker: Evasion) -> dict[str, Evasion]:
@@ -152,7 +152,7 @@ class SecurityEvaluation:
         self.space = input_space(self.problem)
         self.victim = build_victim(self.problem, self.posterior, self.attacker)
         # of the victim, or of the defended classifier
-        self.aim = victim_as_attacked(self.victim, self.attacker.looks_at()).posterior
+        self.aim = victim_as_attacked(self.victim, self.attacker.targeted_predictions()).posterior
         self.target = find_single_target(self.attacker)
         self.fresh = self.rng.at("attack", 0).get_state()
         clean = self._predict(self.x, self.posterior)
@@ -236,7 +236,7 @@ class SecurityEvaluation:
         if not members:
             return self._perturb(self.attacker, self.victim, eps), {}
         each = {
-            label: self._perturb(member, self.victim.facing(member.expects()), eps)
+            label: self._perturb(member, self.victim.facing(member.gradient_source()), eps)
             for label, member in members.items()
         }
         size = self.problem.evaluation_chunk

@@ -79,10 +79,10 @@ def assess_filter(
         ConfigMismatchError: the true states or the scale of the noise are not known, or the filter
         has no gradient.
     """
-    weights = state_error_weights(problem, attacker.raises(), attacker.name)
+    weights = state_error_weights(problem, attacker.error_measure(), attacker.name)
     unit = budget_unit(made_by, problem, attacker.noise_unit(), attacker.name)
     simulated = ReplayedFilterVictim(
-        made_by, problem, rng, weights, unit, attacker.follows_through(), index=1
+        made_by, problem, rng, weights, unit, attacker.backpropagated_steps(), index=1
     )
     run = replace(simulated, index=0)
     references = attacker.references()
@@ -132,7 +132,7 @@ def assess_filter(
                 torch.stack(each)
                 for each in ([row.error for row in rows], [row.random for row in rows])
             )
-            figure = error_curve_figure(budgets, errors, random, attacker.raises(), passed)
+            figure = error_curve_figure(budgets, errors, random, attacker.error_measure(), passed)
             return {"error_curve": figure}
 
         drawings["figure error_curve"] = draw_curve
@@ -153,7 +153,7 @@ def _errors(
     check_same_shape("the estimated states", mean, run.states)
     rmse = (run.states - mean).square().mean((1, 2)).sqrt()
     nmse = filtering.mean_over_states(filtering.nmse(run.states, mean))
-    return rmse, nmse, rmse if attacker.raises() == "rmse" else nmse
+    return rmse, nmse, rmse if attacker.error_measure() == "rmse" else nmse
 
 
 def _scores(rows: list[SpoofingResult], attacker: Injection) -> NamedScores:
@@ -162,7 +162,7 @@ def _scores(rows: list[SpoofingResult], attacker: Injection) -> NamedScores:
         if row.eps > 0:
             suffix = size_suffix(row.eps)
             scores |= {f"robust_rmse/{suffix}": row.rmse, f"robust_nmse/{suffix}": row.nmse}
-            scores[f"random_{attacker.raises()}/{suffix}"] = row.random
+            scores[f"random_{attacker.error_measure()}/{suffix}"] = row.random
     return scores | {"robust_rmse": rows[-1].rmse, "robust_nmse": rows[-1].nmse}
 
 

@@ -41,11 +41,13 @@ LEAST_GRADIENT = 0.05  # largest share of rows without any gradient
 TIE = "indistinguishable, {}"
 
 
-def less(name: str, value: float, other: float, told: str) -> Check:
+def less(name: str, value: float, other: float, detail: str) -> Check:
     """Check that a value is below another; equal values are indistinguishable and neither pass nor
     fail."""
     return (
-        Check(name, None, TIE.format(told)) if value == other else Check(name, value < other, told)
+        Check(name, None, TIE.format(detail))
+        if value == other
+        else Check(name, value < other, detail)
     )
 
 
@@ -132,7 +134,7 @@ def victim_checks(
     """
     x = problem.test.x[:ROWS]
     y = y[:ROWS]
-    criterion = attacker.follows()
+    criterion = attacker.minimised_criterion()
     try:
         answer = victim.soften().answer(x, y, rng.at("attack", 2), criterion)
     except ConfigMismatchError:
@@ -192,7 +194,7 @@ def victim_checks(
         checks.append(
             no_higher(f"a white box is not weaker than this {knowledge}", white, share(survivors))
         )
-    if white_box and attacker.iterates() and norm == "linf":
+    if white_box and attacker.is_iterative() and norm == "linf":
         step = share(standing(reference.climb(criterion, 1, 1.0)))
         checks.append(
             no_higher(

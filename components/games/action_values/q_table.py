@@ -13,7 +13,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.games.environments.game import Game
-from components.memory import GIB, room_for
+from components.memory import GIB, free_device_memory
 from components.registry import register
 
 
@@ -93,12 +93,12 @@ class QTable(Model[Game, Table]):
             )
         shape = (problem.replicates, environment.n_states, problem.n_actions, problem.n_threats)
         size = prod(shape) * environment.dtype.itemsize
-        room = room_for(environment.device)
-        if room is not None and size > room:
+        free = free_device_memory(environment.device)
+        if free is not None and size > free:
             shape_text = " × ".join(f"{n:,}" for n in shape)
             raise ConfigMismatchError(
                 f"model={self.name}: a table of {shape_text} values needs {size / GIB:,.1f} GiB, "
-                f"but {room / GIB:,.1f} are free; use fewer replicates, or model=q_network, with a "
+                f"but {free / GIB:,.1f} are free; use fewer replicates, or model=q_network, with a "
                 "size independent of the states"
             )
         return Table(

@@ -17,7 +17,7 @@ from components.contracts.games import (
     TaxedEnvironment,
 )
 from components.contracts.roles import ZeroToOne
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.games.agents.player import Player
@@ -32,8 +32,8 @@ class OneShotState:
 
     strategy: Tensor  # [R, A]
     values: Tensor  # E_y[r(a, b)] at the selected equilibrium [R, A]
-    scores: dict[str, Tensor] = rebuilt()
-    seat: Seat = rebuilt()
+    scores: dict[str, Tensor] = not_checkpointed()
+    seat: Seat = not_checkpointed()
 
 
 def bimatrix(rules: Environment, seat: Seat, tax: float, rng: Rng) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,7 @@ from torch import Tensor
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat, TabularGame
 from components.contracts.roles import AboveZeroToOne, Info, ZeroToBelowOne
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.games.agents.fictitious_play import Prior, StateCounts, expected_values
@@ -69,8 +69,8 @@ class OpponentShapingState:
     theirs: Tensor  # π_B [R, S, B]
     counts: Tensor  # of the opponent's moves [R, S, B]
     rounds: int  # number since the agent's last step
-    game: Repeated = rebuilt()
-    seat: Seat = rebuilt()
+    game: Repeated = not_checkpointed()
+    seat: Seat = not_checkpointed()
 
 
 @register("inference", "opponent_shaping")

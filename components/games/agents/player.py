@@ -30,7 +30,7 @@ class Play:
 
     rewards: Tensor  # [R, t] the decision maker's
     # [M + 1, R, t] reward of each opponent, and welfare; empty if not recorded
-    beside: Tensor
+    opponent_rewards: Tensor
     # [1 + M, R, t] share of moves with action 0, of the agent and of each opponent; empty if not
     # recorded
     firsts: Tensor
@@ -136,7 +136,7 @@ class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
         beliefs = {name: value.clone() for name, value in self.beliefs(state.mind).items()}
         return Play(
             rewards=standing.rewards_so_far,
-            beside=standing.opponent_rewards,
+            opponent_rewards=standing.opponent_rewards,
             firsts=standing.first_actions,
             values=think(s),
             forecast=forecast,

@@ -13,7 +13,7 @@ from torch.nn.functional import one_hot
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
 from components.contracts.roles import AboveZeroToOne, ZeroToOne
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.games.agents.player import Player
 from components.games.environments.transition import Transition
@@ -31,7 +31,7 @@ class Preferences:
     earned: Tensor  # reward of the episode so far [R]
     mean: Tensor  # r̄, mean reward of a move in previous episodes [R]
     values: QFunction  # v(s), as values of a single action
-    seat: Seat = rebuilt()
+    seat: Seat = not_checkpointed()
 
 
 @register("inference", "policy_gradient")

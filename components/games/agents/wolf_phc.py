@@ -12,7 +12,7 @@ from torch import Tensor
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
 from components.contracts.roles import AboveZeroToOne
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, QuestionableConfigWarning
 from components.games.agents.decision_maker import MixedStrategyDecisionMaker
@@ -29,7 +29,7 @@ class WolfPHCState:
     pi: Tensor  # π [R, S, A]
     average: Tensor  # π̄ [R, S, A]
     visits: Tensor  # C(s) [R, S]
-    seat: Seat = rebuilt()
+    seat: Seat = not_checkpointed()
 
 
 @register("inference", "wolf_phc")

@@ -12,7 +12,7 @@ from torch import Tensor
 from components.contracts.games import Environment
 from components.contracts.opponents import Opponent
 from components.contracts.roles import Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.traces import Trace
 
 
@@ -46,7 +46,7 @@ class EpisodeGame(Protocol):
 class GameState:
     """State of a game: the game's part of the state of an inference."""
 
-    game: EpisodeGame = rebuilt()
+    game: EpisodeGame = not_checkpointed()
     s: Tensor  # initial state of the next episode [R, …]
     adversary: object  # memory of the first opponent
     # reward of the agent and of each opponent, and welfare, a row [M + 2, R] per episode

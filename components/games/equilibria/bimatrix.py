@@ -127,13 +127,13 @@ def _equilibrium(r_a: Tensor, r_b: Tensor, selection: Selection) -> BimatrixEqui
     )
     gain = gain.flatten(1).nan_to_num(torch.inf)
     tolerance = TIE * torch.maximum(r_a.abs().amax((1, 2)), r_b.abs().amax((1, 2))).unsqueeze(1)
-    holds = gain <= torch.maximum(tolerance, gain.amin(1, keepdim=True))
+    is_valid = gain <= torch.maximum(tolerance, gain.amin(1, keepdim=True))
     if selection != "first":
         criterion = (worth_a if selection == "best" else worth_a + worth_b).flatten(1)
-        criterion = torch.where(holds, criterion, -torch.inf)
-        holds &= criterion >= criterion.amax(1, keepdim=True) - tolerance
+        criterion = torch.where(is_valid, criterion, -torch.inf)
+        is_valid &= criterion >= criterion.amax(1, keepdim=True) - tolerance
     order = _order_by_support_size(A, B).to(r_a.device)
-    pair = order[holds[:, order].long().argmax(1)]
+    pair = order[is_valid[:, order].long().argmax(1)]
     games = torch.arange(N, device=r_a.device)
     L = y.shape[1]
     return BimatrixEquilibrium(x[games, pair // L].to(dtype), y[games, pair % L].to(dtype))

@@ -16,7 +16,7 @@ from components.maths.spacing import row_numbers
 
 ZERO = 1e-11  # for a tableau with initial entries between 1 and 2
 
-PATIENCE = 1000  # maximum number of steps per row and column; usually one or two
+MAX_STEPS = 1000  # maximum number of steps per row and column; usually one or two
 
 
 def safest(payoff: Tensor) -> Tensor:
@@ -40,7 +40,7 @@ def safest(payoff: Tensor) -> Tensor:
     tableau = torch.cat([top, torch.zeros_like(top[:, :1])], 1)
     tableau[:, A, :B] = -1
     basis = torch.arange(B, B + A, device=payoff.device).repeat(N, 1)
-    for _ in range(PATIENCE * (A + B)):
+    for _ in range(MAX_STEPS * (A + B)):
         better = tableau[:, A, :-1] < -ZERO
         unsolved = better.any(1).nonzero().squeeze(1)
         if not len(unsolved):

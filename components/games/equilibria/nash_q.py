@@ -9,7 +9,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.games.agents.decision_maker import MixedStrategyDecisionMaker
@@ -26,10 +26,10 @@ MOST = 60_000  # pairs of mixtures of a stage game with 5 × 5 actions
 class NashQState:
     """Action values of both players, and the equilibria of their stage games."""
 
-    hers: QFunction  # Q_A(s, a, b)
-    his: QFunction  # Q_B(s, b, a)
+    agent_values: QFunction  # Q_A(s, a, b)
+    opponent_values: QFunction  # Q_B(s, b, a)
     solved: StageGameSolutions  # V_A, V_B, x and y [R, S, 2 + A + B]
-    seat: Seat = rebuilt()
+    seat: Seat = not_checkpointed()
 
 
 @register("inference", "nash_q")
@@ -61,7 +61,7 @@ class NashQ(MixedStrategyDecisionMaker[NashQState]):
                 f"inference={self.name}: requires one opponent, but the game has {len(seat.others)}; use minimax_q"
             )
         A = seat.own
-        B = seat.hers
+        B = seat.agent_actions
         if pairs(A, B) > MOST:
             raise ConfigMismatchError(
                 f"inference={self.name}: a game of {A} × {B} actions has {pairs(A, B):,} pairs of "
@@ -77,7 +77,8 @@ class NashQ(MixedStrategyDecisionMaker[NashQState]):
     def _solution(self, mind: NashQState, s: Tensor) -> Tensor:
         """V_A, V_B, x and y [R, 2 + A + B]."""
         seat = mind.seat
-        both = torch.stack([mind.hers.q(s), mind.his.q(s).mT], 1)  # [R, 2, A, B]
+        # [R, 2, A, B]
+        both = torch.stack([mind.agent_values.q(s), mind.opponent_values.q(s).mT], 1)
 
         def solve(games: Tensor) -> Tensor:
             r_a, r_b = games.view(-1, *both.shape[1:]).unbind(1)
@@ -96,11 +97,11 @@ class NashQ(MixedStrategyDecisionMaker[NashQState]):
         return self._solution(mind, s)[:, 2 + mind.seat.own :]
 
     def think(self, mind: NashQState, s: Tensor, episode: int) -> Tensor:
-        return expected_values(mind.hers.q(s), self.forecast_opponent(mind, s, episode))
+        return expected_values(mind.agent_values.q(s), self.forecast_opponent(mind, s, episode))
 
     def learn(self, mind: NashQState, seen: Transition, episode: int) -> None:
         value, his_value, *_ = self._solution(mind, seen.s_next).unbind(1)
         opponent = seen.opponent_transition(0)
-        self.update(mind.hers, seen, seen.b, value)
+        self.update(mind.agent_values, seen, seen.b, value)
         his_target = seen.r_b.select(1, 0) + self.ahead(opponent, his_value)
-        mind.his.learn(seen.s, seen.b, seen.a, his_target, opponent.rate(self.alpha))
+        mind.opponent_values.learn(seen.s, seen.b, seen.a, his_target, opponent.rate(self.alpha))

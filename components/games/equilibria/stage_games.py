@@ -11,7 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.games.agents.decision_maker import MixedStrategyDecisionMaker
 from components.games.environments.transition import Transition
 from components.games.equilibria.matrix_games import maximin
@@ -24,7 +24,7 @@ class StageGameState:
 
     q: QFunction
     solved: StageGameSolutions  # [R, S, 1 + A]
-    seat: Seat = rebuilt()
+    seat: Seat = not_checkpointed()
 
 
 G = TypeVar("G", bound=StageGameState)  # state of the agent

@@ -15,7 +15,7 @@ from components.contracts.capabilities import QFunction
 from components.contracts.costs.counts import count
 from components.contracts.games import Environment
 from components.contracts.roles import Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.games.action_values.q_table import ActionWeights
 from components.games.agents.decision_maker import ValueDecisionMaker
@@ -140,7 +140,7 @@ class CompiledGame:
 class CompiledPlayerState(PlayerState[K]):
     """State of a player in the compiled loop."""
 
-    plays: CompiledGame | None = rebuilt()  # None before the first step
+    plays: CompiledGame | None = not_checkpointed()  # None before the first step
 
 
 class CompilablePlayer(ValueDecisionMaker[K], Generic[K]):

@@ -11,7 +11,7 @@ import torch
 
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.games.action_values.q_table import ActionWeights
 from components.games.fast.minds import Levels, Mind, constant
@@ -24,9 +24,9 @@ class Hierarchy:
     # Q_1 … Q_(k−1) for each opponent in turn, and the agent's Q_k last
     q: list[QFunction]
     counts: Any  # of the level-1 players [R, S, n], for the opponents in turn; None: no counts
-    seat: Seat = rebuilt()
-    counted: Seat = rebuilt()  # with the numbers of actions that the level-1 players count
-    rng: Rng = rebuilt()
+    seat: Seat = not_checkpointed()
+    counted: Seat = not_checkpointed()  # with the numbers of actions that the level-1 players count
+    rng: Rng = not_checkpointed()
 
 
 class Seated:
@@ -46,11 +46,11 @@ class Seated:
         self.continuing = continuing  # the next episode begins in the final state of this one
         self.levels = levels(0)
         tables = [q for q in mind.q if isinstance(q, ActionWeights)]
-        whole = torch.stack([q.values.flatten(2) for q in tables])
-        for q, weights in zip(tables, whole, strict=True):
+        stacked_values = torch.stack([q.values.flatten(2) for q in tables])
+        for q, weights in zip(tables, stacked_values, strict=True):
             q.values = weights.view_as(q.values)
         own, other = tables[-1].values.shape[2:]
-        weights = whole.numpy()
+        weights = stacked_values.numpy()
         self.mind = Mind(
             weights=weights,
             counts=np.empty((0, 0, 0), weights.dtype)

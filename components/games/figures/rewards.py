@@ -48,12 +48,12 @@ def draw(game: EpisodeGame, play: Played) -> Figures:
     Social utility is omitted if it is 0 throughout.
     """
     curves = {"decision maker": play.rewards}
-    if play.beside.numel():
-        theirs = play.beside[:-1]
+    if play.opponent_rewards.numel():
+        theirs = play.opponent_rewards[:-1]
         curves |= {
             f"opponent {m + 1}" if len(theirs) > 1 else "opponent": theirs[m]
             for m in range(len(theirs))
         }
-        if bool(play.beside[-1].any()):
-            curves["social utility"] = play.beside[-1]
+        if bool(play.opponent_rewards[-1].any()):
+            curves["social utility"] = play.opponent_rewards[-1]
     return {"rewards": reward_curves(curves, game.window)}

@@ -10,7 +10,7 @@ from torch import Tensor
 from components.contracts.games import Move, Seat, TabularGame, Turn
 from components.contracts.opponents import Opponent
 from components.contracts.roles import ZeroToBelowOne
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.games.agents.policies import in_every_state
@@ -24,8 +24,8 @@ VALUE_TOLERANCE = 1e-10  # convergence tolerance for values, as a share of the l
 class OracleState:
     """The rules of the game."""
 
-    game: TabularGame = rebuilt()
-    replicates: int = rebuilt()
+    game: TabularGame = not_checkpointed()
+    replicates: int = not_checkpointed()
 
 
 def best_response(game: TabularGame, policy: Tensor, gamma: float) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.opponents import Opponent
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, DataUnavailableError
 from components.registry import register
@@ -21,8 +21,8 @@ class ReplayState:
     """Position in the replayed file."""
 
     t: int
-    actions: Tensor = rebuilt()  # [T] long
-    replicates: int = rebuilt()
+    actions: Tensor = not_checkpointed()  # [T] long
+    replicates: int = not_checkpointed()
 
 
 @register("attacker", "replayed")

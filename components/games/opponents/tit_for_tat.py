@@ -34,10 +34,10 @@ class TitForTat(Opponent[Tensor]):
     errs: ZeroToOne
 
     def reset(self, seat: Seat, rng: Rng) -> Tensor:
-        if (seat.own, seat.hers) != (2, 2):
+        if (seat.own, seat.agent_actions) != (2, 2):
             raise ConfigMismatchError(
                 f"attacker={self.name}: requires two actions on each side, but the opponent has {seat.own} and the "
-                f"agent {seat.hers}"
+                f"agent {seat.agent_actions}"
             )
         return self.replies().to(seat.device, seat.dtype)[0].repeat(seat.replicates, 1)
 

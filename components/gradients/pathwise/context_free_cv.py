@@ -18,7 +18,7 @@ from components.errors import ConfigMismatchError
 from components.gradients.learnt import Learnt
 from components.gradients.pathwise.controlled import (
     ControlVariateGradient,
-    Told,
+    DrawResults,
     basis,
     moment,
 )
@@ -99,45 +99,46 @@ class ContextFreeCV(ControlVariateGradient[NormalNoise[RowBatch], Averages]):
     ) -> tuple[Tensor, None]:
         return state.control.c[None], None
 
-    def learn(self, state: Averages, told: Told) -> Averages:
+    def learn(self, state: Averages, results: DrawResults) -> Averages:
         if self.solver == "adam":
-            return super().learn(state, told)
+            return super().learn(state, results)
         keep = self.decay
         add = 1 - self.decay
         cross = state.cross
         cross_weight = state.seen
         if state.weight > 0:  # there is an earlier mean that does not contain this noise
-            cross = keep * cross + add * self.moments(told, state.mean / state.weight)
+            cross = keep * cross + add * self.moments(results, state.mean / state.weight)
             cross_weight = keep * cross_weight + add
-        mean = keep * state.mean + add * told.gradient
+        mean = keep * state.mean + add * results.gradient
         weight = keep * state.weight + add
         if cross_weight > 0:
             state.control.c.data.copy_(cross / cross_weight)
         return replace(state, mean=mean, weight=weight, cross=cross, seen=cross_weight)
 
-    def moments(self, told: Told, mean: Tensor) -> Tensor:
+    def moments(self, results: DrawResults, mean: Tensor) -> Tensor:
         """Contribution of one noise draw to Cov[Ĝ, W] Cov[W]⁻¹ [P, K·D] about a mean of Ĝ [P].
         With single rows it is computed row by row: the same expectation, without the products of
         one row's gradient with another's noise, which have mean 0."""
-        rows = len(told.w)
-        whitened = self.whiten(told)
-        if told.rows is not None:
-            return ((told.rows - mean / rows) / told.unit).T @ whitened / rows
+        rows = len(results.w)
+        whitened = self.whiten(results)
+        if results.rows is not None:
+            return ((results.rows - mean / rows) / results.unit).T @ whitened / rows
         return torch.outer(
-            (told.gradient - mean) / told.unit, whitened.mean(0) / (rows if told.shared else 1)
+            (results.gradient - mean) / results.unit,
+            whitened.mean(0) / (rows if results.shared else 1),
         )
 
-    def whiten(self, told: Told) -> Tensor:
+    def whiten(self, results: DrawResults) -> Tensor:
         """Cov[w]⁻¹ w_b [B, K·D]: powers j, k of one coordinate have covariance (E ε^{j+k} − E ε^j E
         ε^k)/S; with radial functions, by quadrature."""
         orders = range(1, self.order + 1)
-        within = told.w.new_tensor(
+        within = results.w.new_tensor(
             [[moment(j + k) - moment(j) * moment(k) for k in orders] for j in orders]
         )
         if self.radial:
-            nodes, weights = (told.w.new_tensor(v) for v in hermegauss(NODES))
+            nodes, weights = (results.w.new_tensor(v) for v in hermegauss(NODES))
             values = basis(nodes.unsqueeze(1), self.order, self.radial)  # [NODES, K + J]
             within = values.T @ (values * (weights / weights.sum()).unsqueeze(1))
         return torch.linalg.solve(
-            within / self.n_samples, told.w.unflatten(1, (len(within), -1))
+            within / self.n_samples, results.w.unflatten(1, (len(within), -1))
         ).flatten(1)

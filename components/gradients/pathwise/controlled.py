@@ -68,7 +68,7 @@ def spread(objective: Objective, gradient: Tensor, rows: Tensor | None, fitted: 
 
 
 @dataclass(frozen=True)
-class Told:
+class DrawResults:
     """Results for one draw of the noise, from which coefficients learn after it has been used."""
 
     unit: float  # unit of the coefficients
@@ -102,8 +102,10 @@ class ControlVariateGradient(Gradient[M, RowBatch, S]):
         1, P], the estimated mean of ĝ_b, used only in learning c_b."""
         raise NotImplementedError
 
-    def learn(self, state: S, told: Told) -> S:
-        state.optimizer.descend(spread(self.objective, told.gradient, told.rows, told.fitted))
+    def learn(self, state: S, results: DrawResults) -> S:
+        state.optimizer.descend(
+            spread(self.objective, results.gradient, results.rows, results.fitted)
+        )
         return state
 
     def estimate(self, module: M, batch: RowBatch, rng: Rng, state: S) -> Estimate[S]:
@@ -130,5 +132,5 @@ class ControlVariateGradient(Gradient[M, RowBatch, S]):
         controlled = as_gradients(gradient - corrections.detach().sum(0), raw_gradients, module)
         # update after use: c must be independent of the noise that it corrects
         fitted = corrections if level is None else corrections + unit * level
-        state = self.learn(state, Told(unit, w, shared, gradient, rows, fitted))
+        state = self.learn(state, DrawResults(unit, w, shared, gradient, rows, fitted))
         return controlled, terms, state

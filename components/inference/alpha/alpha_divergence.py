@@ -13,7 +13,7 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
 from components.inference.chains import INDEPENDENT_CHAINS
@@ -91,9 +91,9 @@ class NearestGaussians(Draws):
 class NearestGaussiansState:
     """The fits; empty before the first step."""
 
-    model: LogJoint = rebuilt()
-    problem: Density = rebuilt()
-    base: Tensor = rebuilt()  # standard normal noise of the draws [2, N, 1]
+    model: LogJoint = not_checkpointed()
+    problem: Density = not_checkpointed()
+    base: Tensor = not_checkpointed()  # standard normal noise of the draws [2, N, 1]
     done: bool = False
 
 

@@ -16,7 +16,7 @@ from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
 from components.inference.alpha.assumed_density import (
@@ -42,7 +42,7 @@ class PBPState:
     noise: Gamma  # q(γ)
     weight: Gamma  # q(λ)
     sites: Tensor  # precision, precision × mean, Δa, Δb of every prior factor [P, 4]
-    network: AffineLayers = rebuilt()
+    network: AffineLayers = not_checkpointed()
 
 
 @dataclass(frozen=True)

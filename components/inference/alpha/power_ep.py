@@ -15,7 +15,7 @@ from components.contracts.capabilities import GaussianPrior, LogJoint
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import AboveZeroToOne, Inference, Info, ZeroToOne
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
 from components.inference.chains import INDEPENDENT_CHAINS, NEEDS_TO_PREDICT
@@ -58,12 +58,12 @@ class PowerEPState:
 
     tau: Tensor  # [N]
     nu: Tensor  # [N]
-    a: Tensor = rebuilt()  # directions of the rows [N, P]
-    rows: list[int] = rebuilt()  # of the training batch; True where labelled
-    prior_precision: Tensor = rebuilt()  # [P]
-    base: Tensor = rebuilt()  # standard normal noise of the draws [2, draws, P]
-    model: LogJoint = rebuilt()
-    train: Batch = rebuilt()
+    a: Tensor = not_checkpointed()  # directions of the rows [N, P]
+    rows: list[int] = not_checkpointed()  # of the training batch; True where labelled
+    prior_precision: Tensor = not_checkpointed()  # [P]
+    base: Tensor = not_checkpointed()  # standard normal noise of the draws [2, draws, P]
+    model: LogJoint = not_checkpointed()
+    train: Batch = not_checkpointed()
 
 
 def log_normaliser(h: Tensor, c: Tensor) -> Tensor:

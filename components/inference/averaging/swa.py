@@ -9,7 +9,7 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Penalised
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.inference.averaging.path import (
     AveragedDescent,
@@ -28,7 +28,7 @@ from components.registry import register
 class SwaState(AveragedState):
     """A network in training, and the mean of the collected weights."""
 
-    shown: list[Tensor] = rebuilt()  # rows for recomputing batch normalisation
+    shown: list[Tensor] = not_checkpointed()  # rows for recomputing batch normalisation
     mean: Tensor  # θ̄ [P]
 
 

@@ -11,7 +11,7 @@ from components.contracts.capabilities import Penalised
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.inference.defences.training_threat import Mixture, TrainingThreat, mixed
 from components.inference.point.descent import DescentState, descend
@@ -25,7 +25,7 @@ from components.registry import register
 class AdversarialDescentState(DescentState):
     """A network in training, and its training attacker."""
 
-    threat: TrainingThreat = rebuilt()
+    threat: TrainingThreat = not_checkpointed()
 
 
 @register("inference", "adversarial_training")

@@ -14,7 +14,7 @@ from components.contracts.capabilities.densities import PredictiveLogJoint
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, ZeroToBelowOne
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.errors import NumericalError
 from components.inference.chains import NEEDS_TO_PREDICT, Chains
 from components.inference.defences.training_threat import TrainingThreat
@@ -27,8 +27,8 @@ from components.problems.supervised import Supervised
 class AdversarialChains(Chains):
     """State of K particles that learn from attacked rows."""
 
-    model: PredictiveLogJoint = rebuilt()
-    threat: TrainingThreat = rebuilt()
+    model: PredictiveLogJoint = not_checkpointed()
+    threat: TrainingThreat = not_checkpointed()
     velocity: Tensor  # v [K, P]
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from components.contracts.capabilities.densities import PredictiveLogJoint
 from components.contracts.problems import Batch
 from components.contracts.roles import Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
 from components.inference.chains import init_for_training
@@ -32,7 +32,7 @@ from components.registry import register
 class RobustState(AdversarialChains):
     """1 + 2K particles, and the attacked rows for training the last K."""
 
-    train: Batch = rebuilt()
+    train: Batch = not_checkpointed()
     attacked: Tensor  # [K, N, D]
 
 

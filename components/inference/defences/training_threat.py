@@ -50,14 +50,14 @@ class TrainingThreat:
         if rng is not None:
             attacker = attacker.with_problem(problem, rng)
         # a defence uses the worst input, not the first error
-        self.attacker: Evasion = attacker.relentless()
+        self.attacker: Evasion = attacker.without_early_stop()
         self.bounds = problem.bounds
         self.eps = eps
         self.image_shape = problem.image_shape
 
     def victim(self, posterior: Predicts) -> Attacked:
         """The current predictor, as victim of the attacker."""
-        return Attacked(posterior, self.bounds, self.attacker.expects(), self.image_shape)
+        return Attacked(posterior, self.bounds, self.attacker.gradient_source(), self.image_shape)
 
     def attack(self, posterior: Predicts, batch: Batch, rng: Rng) -> Tensor:
         """Attacked rows x' = a(x) of a batch [B, D], against the current predictor.

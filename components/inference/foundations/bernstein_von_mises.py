@@ -18,7 +18,7 @@ from components.contracts.posteriors import Analyses, PredictsRows
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import BetweenZeroAndOne, Increasing, Inference, Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.inference.foundations.log_slopes import log_slopes
 from components.inference.foundations.normal_limit import beta_normal_distances
@@ -74,8 +74,8 @@ class NormalLimit(Analyses, PredictsRows[Rows]):
 class LimitState:
     """Distances, once they are computed."""
 
-    model: BetaPosterior = rebuilt()
-    counts: tuple[int, int] = rebuilt()
+    model: BetaPosterior = not_checkpointed()
+    counts: tuple[int, int] = not_checkpointed()
     distances: Tensor = field(default_factory=lambda: torch.zeros(0, 2, dtype=torch.float64))
 
 

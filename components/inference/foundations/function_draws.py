@@ -14,7 +14,7 @@ from components.contracts.predictive import Predictive, components_of, join
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import ConfigMismatchError
@@ -88,9 +88,9 @@ class DrawnFunctions:
 class FunctionState:
     """The built model, and the functions drawn from it."""
 
-    model: GivenFunction = rebuilt()
-    grid: Tensor = rebuilt()
-    rows: tuple[Tensor, Tensor] | None = rebuilt()
+    model: GivenFunction = not_checkpointed()
+    grid: Tensor = not_checkpointed()
+    rows: tuple[Tensor, Tensor] | None = not_checkpointed()
     functions: Trace = field(default_factory=Trace)  # f [n], one per step
 
 

@@ -16,7 +16,7 @@ from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Increasing, Inference, Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import ConfigMismatchError
@@ -197,9 +197,9 @@ class Contraction:
 class ContractionState:
     """Squared errors of the steps so far."""
 
-    model: LinearSmoother = rebuilt()
-    problem: KnownFunction = rebuilt()
-    smoothed: list[Smoothed] = rebuilt()
+    model: LinearSmoother = not_checkpointed()
+    problem: KnownFunction = not_checkpointed()
+    smoothed: list[Smoothed] = not_checkpointed()
     errors: Trace = field(default_factory=Trace)  # rows [R, G], one per step
 
 

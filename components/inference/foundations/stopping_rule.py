@@ -15,7 +15,7 @@ from components.contracts.capabilities import BetaPosterior
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import BetweenZeroAndOne, Inference, Info, NonEmptyList, ZeroToOne
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.inference.foundations import rules
@@ -29,9 +29,9 @@ from components.registry import register
 class StoppingState:
     """Running counts of the simulated sequences."""
 
-    model: BetaPosterior = rebuilt()
-    tables: RuleTables = rebuilt()
-    counts: tuple[int, int] = rebuilt()
+    model: BetaPosterior = not_checkpointed()
+    tables: RuleTables = not_checkpointed()
+    counts: tuple[int, int] = not_checkpointed()
     n: int = 0
     held: Tensor  # [2, rules, 1 + thetas]
     rejected: Tensor  # [rules]

@@ -22,7 +22,7 @@ from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
 from components.inference.gaussian_weights.linearised import (
@@ -45,7 +45,7 @@ class LaplaceState:
 
     network: Penalised
     optimizer: Optimizer
-    train: Batch = rebuilt()
+    train: Batch = not_checkpointed()
     # of the other modes; None: a single mode
     others: nn.ModuleList | None = None
     others_optimizer: Optimizer | None = None

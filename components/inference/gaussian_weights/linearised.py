@@ -40,22 +40,24 @@ def jacobian(network: WeightSpace, x: Tensor, m: int) -> tuple[Tensor, Tensor]:
     return (f, derivatives) if following else (f.detach(), derivatives)
 
 
-def chunks(network: WeightSpace, whole: Batch, m: int) -> list[Batch]:
+def chunks(network: WeightSpace, all_rows: Batch, m: int) -> list[Batch]:
     """All rows, in batches small enough for their Jacobians to fit in memory."""
-    outputs = network.outputs(network.theta.detach()[None], whole.x[:1]).numel()
+    outputs = network.outputs(network.theta.detach()[None], all_rows.x[:1]).numel()
     size = max(1, NUMBERS // (outputs * max(m, len(network.theta))))
-    return [whole.part(slice(start, start + size), 1.0) for start in range(0, whole.n_rows, size)]
+    return [
+        all_rows.part(slice(start, start + size), 1.0) for start in range(0, all_rows.n_rows, size)
+    ]
 
 
-def gauss_newton(network: WeightSpace, whole: Batch, m: int, diagonal: bool) -> Tensor:
+def gauss_newton(network: WeightSpace, all_rows: Batch, m: int, diagonal: bool) -> Tensor:
     """G = Σ_n J_nᵀ Λ_n J_n of all rows [m, m], or its diagonal [m]: the Hessian of −log p(y|x, θ)
     of the linearised network.
 
     Λ is I/σ² for real labels and diag(p) − p pᵀ for classes; missing labels count zero.
 
     Source: Martens (2020), section 8; Immer, Korzepa and Bauer (2021), eq. (3)."""
-    total = torch.zeros((m,) if diagonal else (m, m), dtype=torch.float64, device=whole.x.device)
-    for batch in chunks(network, whole, m):
+    total = torch.zeros((m,) if diagonal else (m, m), dtype=torch.float64, device=all_rows.x.device)
+    for batch in chunks(network, all_rows, m):
         f, derivatives = jacobian(network, batch.x, m)  # [B, T, C], [B, T, C, m]
         with torch.no_grad():
             predictive = network.output_predictive(f.unsqueeze(0))

@@ -14,7 +14,7 @@ from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.inference.implicit.generator import Generator
 from components.inference.point.descent import frozen
@@ -89,7 +89,7 @@ class MeanFieldState:
 
     q: MeanField
     optimizer: Adam
-    train: Batch = rebuilt()
+    train: Batch = not_checkpointed()
     t: int = 0
 
 

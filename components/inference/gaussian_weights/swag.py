@@ -15,7 +15,7 @@ from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import FinishedRun, Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.inference.averaging.path import (
     AveragedDescent,
@@ -42,10 +42,10 @@ class SwagState(AveragedState):
     """Parameters in training, and the moments of the collected points."""
 
     # None: a network is trained that is not a density over flat θ
-    model: LogJoint | None = rebuilt()
+    model: LogJoint | None = not_checkpointed()
     # "theta" [1, P], the optimizer's tensor into which a checkpoint is loaded; or a network
     network: nn.ParameterDict | Penalised
-    shown: list[Tensor] = rebuilt()  # rows for recomputing a network's batch normalisation
+    shown: list[Tensor] = not_checkpointed()  # rows for recomputing a network's batch normalisation
     seed: int = 0  # of the drawn networks
     mean: Tensor  # θ̄ [P]
     square: Tensor  # running mean of θ² [P]

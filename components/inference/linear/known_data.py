@@ -14,7 +14,7 @@ from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.maths.least_squares import LinearData, least_squares
 from components.models.linear.design import design, select_labelled
 from components.problems.supervised import Supervised
@@ -26,8 +26,8 @@ S = TypeVar("S")
 class LinearState:
     """The model, and the training rows in its form."""
 
-    model: Conjugate = rebuilt()
-    data: LinearData = rebuilt()
+    model: Conjugate = not_checkpointed()
+    data: LinearData = not_checkpointed()
 
 
 class LinearAnalysis(Inference[Conjugate, Supervised, Batch, S], Generic[S]):

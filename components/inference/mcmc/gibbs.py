@@ -12,7 +12,7 @@ from components.contracts.capabilities import Conditionals, LogJoint
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.sequences import Series
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, SampleableProblem, Sampler, advance
 from components.inference.log_joint import log_joint
@@ -22,7 +22,7 @@ from components.registry import register
 
 @dataclass(kw_only=True)
 class GibbsState(Chains):
-    model: Conditionals = rebuilt()
+    model: Conditionals = not_checkpointed()
 
 
 @register("inference", "gibbs")

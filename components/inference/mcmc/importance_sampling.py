@@ -14,7 +14,7 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Check
 from components.contracts.requirements import Requirements
 from components.contracts.roles import FinishedRun, Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng, seed_from
 from components.errors import ConfigMismatchError, NumericalError
 from components.inference.chains import (
@@ -44,7 +44,7 @@ class Weighted(Chains):
     """Independent draws with weights w, stored as logarithms []."""
 
     fit: TMixture | None  # q; None: the prior
-    points: SobolPoints | None = rebuilt()  # None: independent draws
+    points: SobolPoints | None = not_checkpointed()  # None: independent draws
     sum: Tensor  # log Σ w
     sum_of_squares: Tensor
     largest: Tensor

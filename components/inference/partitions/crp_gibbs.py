@@ -14,7 +14,7 @@ from components.contracts.costs.counts import count
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import ConfigMismatchError
@@ -31,9 +31,9 @@ MOST_AT_FIRST = 20  # largest initial number of clusters of a chain
 class CrpState:
     """Current labels, and the stored ones."""
 
-    model: DirichletProcess = rebuilt()
-    x: Tensor = rebuilt()  # [N, D]
-    clusters: Clusters = rebuilt()
+    model: DirichletProcess = not_checkpointed()
+    x: Tensor = not_checkpointed()  # [N, D]
+    clusters: Clusters = not_checkpointed()
     z: Tensor  # long [C, N], 0 … K − 1 of each chain
     log_joint: Tensor  # [C]
     n: int = 0  # sweeps

@@ -15,7 +15,7 @@ from components.contracts.costs.counts import count
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import AtLeastTwo, Inference, Info
-from components.contracts.states import placed, rebuilt
+from components.contracts.states import not_checkpointed, placed
 from components.contracts.streams import Rng, seed_from
 from components.maths.cholesky import LOG_2PI, half_log_det
 from components.problems.unlabelled import Unlabelled
@@ -50,7 +50,7 @@ class ExpectedMixture:
 class DpSklearnState:
     """State that holds the library's fitted mixture."""
 
-    model: DirichletProcess = rebuilt()
+    model: DirichletProcess = not_checkpointed()
     found: dict[str, Tensor] | None = placed()
 
 

@@ -15,7 +15,7 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.costs.counts import count
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.posteriors.draws import Draws
@@ -40,7 +40,7 @@ class NamedDraws(Draws):
 class GivenState:
     """The draws in the file."""
 
-    draws: Draws = rebuilt()
+    draws: Draws = not_checkpointed()
 
 
 @register("inference", "given_draws")

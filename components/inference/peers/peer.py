@@ -20,7 +20,7 @@ from components.contracts.capabilities import LogJoint, WarmStart
 from components.contracts.costs.counts import Costs, counting, pause, resume
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng, seed_from
 from components.errors import ConfigMismatchError
 from components.inference.chains import (
@@ -104,7 +104,7 @@ class Transitions:
 class PeerChains(Chains):
     """Chains of a peer, which holds its own state."""
 
-    transitions: Transitions = rebuilt()
+    transitions: Transitions = not_checkpointed()
 
 
 class Peer(Sampler[PeerChains]):

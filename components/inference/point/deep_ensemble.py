@@ -12,7 +12,7 @@ from components.contracts.capabilities import LogJoint, ThetaPredictive
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.errors import NumericalError
 from components.inference.chains import init_for_training
@@ -28,7 +28,7 @@ from components.registry import register
 class EnsembleState:
     """M networks in training, and their optimizer."""
 
-    model: LogJoint = rebuilt()
+    model: LogJoint = not_checkpointed()
     # "theta" [M, P], in a module because a checkpoint is loaded into the optimizer's tensor
     weights: nn.ParameterDict
     optimizer: Optimizer

@@ -11,7 +11,7 @@ from components.contracts.posteriors import Predicts
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
-from components.contracts.states import placed, rebuilt
+from components.contracts.states import not_checkpointed, placed
 from components.contracts.streams import Rng, seed_from
 from components.posteriors.fitted import FittedEstimator
 from components.problems.supervised import Supervised
@@ -22,7 +22,7 @@ from components.registry import register
 class FitState:
     """An estimator and its fit."""
 
-    estimator: Estimator = rebuilt()
+    estimator: Estimator = not_checkpointed()
     fitted: dict[str, Tensor] | None = placed()
 
 

@@ -9,7 +9,7 @@ from components.contracts.posteriors import BoundsLikelihood, Predicts
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.inference.point.descent import frozen
 from components.posteriors.latent import LatentPosterior
@@ -23,7 +23,7 @@ from components.registry import register
 class FixedState:
     """The network, which steps do not change."""
 
-    network: Network | LogRatio[RowBatch] = rebuilt()
+    network: Network | LogRatio[RowBatch] = not_checkpointed()
 
 
 @register("inference", "fixed")

@@ -13,7 +13,7 @@ from components.contracts.capabilities import LatentVariable, LogJoint
 from components.contracts.capabilities.modules import Trainable
 from components.contracts.problems import Batch, RowBatch
 from components.contracts.sequences import Series
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.inference.latent.draws import sample_latents
 from components.inference.refined.guides import (
     PointGuide,
@@ -45,8 +45,8 @@ class ParameterRefinementState(RefinementState):
     """Refinement state for θ, with fixed noise for its draws so that scores follow the guide."""
 
     module: GlobalGaussian | PointGuide
-    model: LogJoint = rebuilt()
-    train: Batch | Series | None = rebuilt()  # None: a density
+    model: LogJoint = not_checkpointed()
+    train: Batch | Series | None = not_checkpointed()  # None: a density
     base: Tensor  # ε [2, draws, P]
     seed: int  # seed of the kernel's noise
 

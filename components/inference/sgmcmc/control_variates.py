@@ -17,7 +17,7 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Batch
 from components.contracts.roles import Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.inference.chains import C, Chains, ModelBatch, SampleableProblem
@@ -62,7 +62,7 @@ class Reference:
 
     reference: Tensor  # θ̂ [K, P] or [1, P]
     slope: Tensor  # g(θ̂)
-    data: Batch | None = rebuilt()  # all rows, if the point moves
+    data: Batch | None = not_checkpointed()  # all rows, if the point moves
 
 
 class GradientEstimates(BaseModel):

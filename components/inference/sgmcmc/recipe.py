@@ -13,7 +13,7 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.contracts.user_code import Place, import_object
+from components.contracts.user_code import ImportPath, import_object
 from components.inference.chains import ModelBatch, SampleableProblem, mean_over_chains
 from components.inference.sgmcmc.control_variates import ControlledChains, GradientNoise
 from components.inference.sgmcmc.dynamics import GradientDynamics
@@ -85,7 +85,7 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
     friction: PositiveFloat
     mass: PositiveFloat
     speed: PositiveFloat | None
-    matrices: Place | None
+    matrices: ImportPath | None
     updates: Literal["in_turn", "together"]
 
     @model_validator(mode="after")

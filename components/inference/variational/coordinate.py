@@ -15,7 +15,7 @@ from components.contracts.costs.counts import count
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng, seed_from
 from components.contracts.traces import Trace
 from components.errors import NumericalError
@@ -32,8 +32,8 @@ ROUNDING = 1e4
 class CoordinateState:
     """S starts of the ascent."""
 
-    model: object = rebuilt()
-    ascent: ClosedFormAscent = rebuilt()
+    model: object = not_checkpointed()
+    ascent: ClosedFormAscent = not_checkpointed()
     factors: Factors  # [S, …] each
     objective: Tensor  # [S]
     # seed of the posterior's draws: fixed, so that scores change only with q

@@ -160,7 +160,7 @@ class DSVI(Inference[Elbo, Supervised, Batch, DSVIState]):
         info: Info = {name: value.detach() for name, value in terms.items()}
         if self.clip_norm is not None:
             info["grad_norm"] = torch.nn.utils.clip_grad_norm_(
-                [p for p, _, _ in optimizer.moving()], self.clip_norm
+                [p for p, _, _ in optimizer.with_gradients()], self.clip_norm
             )
         lr = self.learning_rate(step)
         optimizer.settings["lr"] = lr

@@ -82,9 +82,9 @@ class FlexibleGuide(nn.Module):
         return self._like().new_zeros(())
 
     @torch.no_grad()
-    def elbo(self, whole: Batch | Rows | Series, noise: Tensor) -> Tensor:
+    def elbo(self, data: Batch | Rows | Series, noise: Tensor) -> Tensor:
         """The bound for all N rows [] from K draws, ε [K, P]."""
-        return bound_in_chunks(self._like().new_zeros(()), self.elbo_rows, whole, noise)
+        return bound_in_chunks(self._like().new_zeros(()), self.elbo_rows, data, noise)
 
     # LogRatio
     @torch.no_grad()

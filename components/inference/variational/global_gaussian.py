@@ -26,14 +26,14 @@ CHUNK = 100  # rows processed together in estimates of the full bound
 def bound_in_chunks(
     start: Tensor,
     elbo_rows: Callable[[RowBatch, Tensor], Tensor],
-    whole: Batch | Rows | Series,
+    data: Batch | Rows | Series,
     noise: Tensor,
 ) -> Tensor:
     """start + Σ_b mean_k elbo_rows [] over all N rows from K draws, ε [K, P]."""
     value = start
-    for first in range(0, whole.n_rows, CHUNK):
-        n = min(CHUNK, whole.n_rows - first)
-        part = whole.part(slice(first, first + n), whole.n_rows / n)
+    for first in range(0, data.n_rows, CHUNK):
+        n = min(CHUNK, data.n_rows - first)
+        part = data.part(slice(first, first + n), data.n_rows / n)
         value = value + elbo_rows(part, noise.unsqueeze(1).expand(-1, n, -1)).mean(0).sum()
     return value
 
@@ -135,9 +135,9 @@ class GlobalGaussian(nn.Module):
         return kl_gaussian(self.mean, self.scale_tril, torch.zeros_like(s), s.diag())
 
     @torch.no_grad()
-    def elbo(self, whole: Batch | Rows | Series, noise: Tensor) -> Tensor:
+    def elbo(self, data: Batch | Rows | Series, noise: Tensor) -> Tensor:
         """The bound for all N rows [] from K draws, ε [K, P]."""
-        return bound_in_chunks(-self.kl(), self.elbo_rows, whole, noise)
+        return bound_in_chunks(-self.kl(), self.elbo_rows, data, noise)
 
     def path_rows(self, batch: RowBatch, noise: Tensor) -> Tensor:
         """Row terms log p(y_b | θ_sb) + (log p(θ_sb) − log q̄(θ_sb))/N [S, B].

@@ -24,7 +24,7 @@ from components.contracts.posteriors import (
 from components.contracts.problems import BatchKind
 from components.contracts.requirements import Requirements
 from components.contracts.roles import FinishedRun, Gradient, Inference, Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng, seed_from
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
@@ -85,8 +85,8 @@ class GuideState(Generic[Q]):
     q: Q
     optimizer: Optimizer
     seed: int
-    model: Any = rebuilt()  # guide of the parameters θ, or of the latent variables of rows
-    train: ModelBatch = rebuilt()  # None: a density
+    model: Any = not_checkpointed()  # guide of the parameters θ, or of the latent variables of rows
+    train: ModelBatch = not_checkpointed()  # None: a density
 
 
 class SeededGuide(GuideFit[S], Generic[S]):
@@ -114,8 +114,8 @@ class GlobalTrainingState(TrainingState[Q]):
 
     # ε [2, draws, P] of the returned posterior: fixed, so that scores change only with q
     base: Tensor
-    model: LogJoint = rebuilt()
-    train: ModelBatch = rebuilt()  # None: a density
+    model: LogJoint = not_checkpointed()
+    train: ModelBatch = not_checkpointed()  # None: a density
 
 
 class AscendedGuide(GuideFit[T], Generic[T]):

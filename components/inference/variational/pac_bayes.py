@@ -16,7 +16,7 @@ from components.contracts.predictive import Categorical, top_class
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import BetweenZeroAndOne, Inference, Info, ZeroToBelowOne
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng, seed_from
 from components.errors import ConfigMismatchError
 from components.inference.gaussian_weights.mean_field import MeanField, MeanFieldPosterior
@@ -39,9 +39,9 @@ class PacState:
     centre: Tensor  # c [P]
     optimizer: Adam
     seed: int  # seed of the networks in the bound
-    prior_rows: Batch | None = rebuilt()  # None: c is the random start
-    certified: Batch = rebuilt()  # rows for the bound, independent of c
-    test: Batch = rebuilt()
+    prior_rows: Batch | None = not_checkpointed()  # None: c is the random start
+    certified: Batch = not_checkpointed()  # rows for the bound, independent of c
+    test: Batch = not_checkpointed()
     t: int = 0
 
 

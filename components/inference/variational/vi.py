@@ -15,7 +15,7 @@ from components.contracts.posteriors import Analyses, BoundsLikelihood, Predicts
 from components.contracts.problems import Batch, Kind, RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient, Inference, Info
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.inference.point.descent import DescentKeys
 from components.inference.variational.ascent import TrainingState, ascend
@@ -34,15 +34,15 @@ RowTrainingState = TrainingState[LogRatio[RowBatch]]
 class LabelTrainingState(TrainingState[Elbo]):
     """A model of labels in training, and the data and seeds for the bound on all rows."""
 
-    train: Batch = rebuilt()
+    train: Batch = not_checkpointed()
     # seed for each part: fixed, so that the score changes only with the model
-    noise: list[Any] = rebuilt()
+    noise: list[Any] = not_checkpointed()
 
 
-def parts(whole: Batch) -> Iterator[Batch]:
+def parts(batch: Batch) -> Iterator[Batch]:
     """All rows, in chunks."""
-    for start in range(0, whole.n_rows, CHUNK):
-        yield whole.part(slice(start, start + CHUNK), 1.0)
+    for start in range(0, batch.n_rows, CHUNK):
+        yield batch.part(slice(start, start + CHUNK), 1.0)
 
 
 @register("inference", "vi")

@@ -85,7 +85,7 @@ def called_functions(loop: Callable[..., Any]) -> list[FunctionType]:
 
 
 @cache
-def _cache_folder(beside: Path) -> Path | None:
+def _cache_folder(source_folder: Path) -> Path | None:
     """Cache folder for compiled loops; None if no folder is writable.
 
     There is a folder for each version of these sources and of the sources in the loop's folder.
@@ -93,7 +93,7 @@ def _cache_folder(beside: Path) -> Path | None:
     files.
     """
     sources = hashlib.sha256()
-    for place in sorted({Path(__file__).parent, beside}):
+    for place in sorted({Path(__file__).parent, source_folder}):
         for source in sorted(place.glob("*.py")):
             sources.update(source.read_bytes())
     folder = platformdirs.user_cache_path("bayes-runner") / "compiled" / sources.hexdigest()[:16]

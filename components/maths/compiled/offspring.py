@@ -114,9 +114,9 @@ def systematic_counts(weights: Tensor, u: Tensor) -> Tensor:
 
 def repeat_values(values: Tensor, counts: Tensor) -> Tensor:
     """The values [R, N], each repeated by its count, N in every row; [R, N]."""
-    room = values.new_empty(counts.numel() + 2)
-    _repeat(values.detach().numpy(), counts.numpy(), room.numpy())
-    return room[:-2].view_as(counts)
+    buffer = values.new_empty(counts.numel() + 2)
+    _repeat(values.detach().numpy(), counts.numpy(), buffer.numpy())
+    return buffer[:-2].view_as(counts)
 
 
 def take_rows(columns: Tensor, rows: Tensor) -> Tensor:

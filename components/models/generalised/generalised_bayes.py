@@ -163,7 +163,7 @@ class GeneralisedBayes(Model[Supervised, GeneralisedModule]):
             )
         return self
 
-    def enables(self, capability: type) -> bool:
+    def is_enabled(self, capability: type) -> bool:
         return capability in self.base.capabilities()
 
     def build(self, problem: Supervised, rng: Rng) -> GeneralisedModule:

@@ -223,7 +223,7 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
     noise_shape: PositiveFloat
     noise_scale: PositiveFloat
 
-    def enables(self, capability: type) -> bool:
+    def is_enabled(self, capability: type) -> bool:
         """A smoother where the noise is known, coordinate ascent where it is learned."""
         return (capability is LinearSmoother) == (self.noise != "learned")
 

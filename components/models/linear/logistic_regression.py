@@ -211,7 +211,7 @@ class LogisticRegression(Model[Supervised, LogisticRegressionModule]):
     prior_scale: PositiveFloat
     intercept_scale: PositiveFloat | None
 
-    def enables(self, capability: type) -> bool:
+    def is_enabled(self, capability: type) -> bool:
         return self.prior == "gaussian"
 
     def build(self, problem: Supervised, rng: Rng) -> LogisticRegressionModule:

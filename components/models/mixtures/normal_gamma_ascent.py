@@ -115,8 +115,8 @@ class NormalGammaModule:
             raise ConfigMismatchError(
                 f"inference.joint: {unknown[0]} is not a parameter of normal_gamma; use mu and tau, or all"
             )
-        whole = "all" in joint or set(joint) == set(self.names)
-        return JointNormalGammaAscent(self) if whole else NormalGammaAscent(self)
+        is_joint = "all" in joint or set(joint) == set(self.names)
+        return JointNormalGammaAscent(self) if is_joint else NormalGammaAscent(self)
 
 
 def expected_log_joint(

@@ -63,7 +63,7 @@ class EmpiricalBayesNetwork(nn.Module):
     def dropout(self) -> float:
         return self.network.dropout
 
-    def whole(self, theta: Tensor) -> Tensor:
+    def with_biases(self, theta: Tensor) -> Tensor:
         """θ [..., P] with the biases inserted."""
         if self.biases is None:
             return theta
@@ -76,15 +76,15 @@ class EmpiricalBayesNetwork(nn.Module):
         self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None
     ) -> Tensor:
         """f [B, T, C], or [S, B, T, C] for S dropout passes."""
-        return self.network.at(self.whole(self.theta), x, generator, passes)
+        return self.network.at(self.with_biases(self.theta), x, generator, passes)
 
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
         """f [K, B, T, C] at θ [K, P]."""
-        return self.network.outputs(self.whole(theta), x)
+        return self.network.outputs(self.with_biases(theta), x)
 
     def reverse(self, x: Tensor) -> tuple[Tensor, Reverse] | None:
         """f [B, T, C], and a function from ∂/∂f to ∂/∂x [B, D]; None for convolutions."""
-        return self.network.reverse_with_weights(self.whole(self.theta), x)
+        return self.network.reverse_with_weights(self.with_biases(self.theta), x)
 
     def in_format(self, dtype: torch.dtype) -> Self:
         """Copy with weights and buffers in another floating-point format, without gradients."""
@@ -92,7 +92,7 @@ class EmpiricalBayesNetwork(nn.Module):
 
     def layers(self, theta: Tensor) -> list[tuple[Tensor, Tensor]]:
         """θ [..., P] as (W [..., out, in], b [..., out]) of each layer."""
-        return self.network.layers(self.whole(theta))
+        return self.network.layers(self.with_biases(theta))
 
     def propagate(self, x: Tensor, affine: Affine) -> Tensor:
         return self.network.propagate(x, affine)

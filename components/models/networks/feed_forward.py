@@ -79,7 +79,7 @@ class DropoutModel(Model[Supervised, nn.Module]):
     offers_where = {Dropout: "dropout=0.1"}
     dropout: DropoutRate
 
-    def enables(self, capability: type) -> bool:
+    def is_enabled(self, capability: type) -> bool:
         return self.dropout > 0
 
 

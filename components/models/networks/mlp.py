@@ -63,7 +63,7 @@ class MLP(Model[Supervised, DenseNetwork | EmpiricalBayesNetwork]):
     noise_init: PositiveFloat
     noise_spread: PositiveFloat | None
 
-    def enables(self, capability: type) -> bool:
+    def is_enabled(self, capability: type) -> bool:
         fixed = self.prior_std != "learned"
         random = self.biases == "random"
         by_capability: dict[type, bool] = {

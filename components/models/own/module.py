@@ -14,7 +14,7 @@ from components.contracts.class_outputs import Outputs
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng, seed_from
-from components.contracts.user_code import Place, import_object, reraise_user_error
+from components.contracts.user_code import ImportPath, import_object, reraise_user_error
 from components.errors import ConfigMismatchError
 from components.maths.exponential.global_stream import keep_global_streams
 from components.models.own.module_network import ModuleNetwork, ModuleSource
@@ -47,7 +47,7 @@ class Module(Model[Supervised, ModuleNetwork]):
     imports = {"class_path"}
     reads = {"path": "sha256"}
 
-    class_path: Place
+    class_path: ImportPath
     arguments: dict[str, Any] | None
     inputs: Literal["flat", "image"]
     path: str | None

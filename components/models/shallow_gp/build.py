@@ -80,7 +80,7 @@ class ShallowGPModel(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
             return "posterior=exact", "posterior=sparse"
         return ("bound=collapsed", "bound=variational") if self.bound == "collapsed" else None
 
-    def enables(self, capability: type) -> bool:
+    def is_enabled(self, capability: type) -> bool:
         return self.posterior == "sparse" and self.bound == "variational"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from components.errors import ConfigMismatchError
-from components.memory import GIB, room_for
+from components.memory import GIB, free_device_memory
 from components.models.shallow_gp.labels import Labels
 
 # [G, n, n] matrices at the peak of three bounds with their gradients, in a process that keeps freed
@@ -34,15 +34,15 @@ def raise_if_too_large(
         ConfigMismatchError: the matrices exceed the free memory; the message suggests smaller
             alternatives."""
     size = _matrix_bytes(labels)
-    room = room_for(labels.x.device)
-    if room is None or size <= room:
+    free = free_device_memory(labels.x.device)
+    if free is None or size <= free:
         return
     mends = [instead]
-    if by_task is not None and _matrix_bytes(by_task) <= room:
+    if by_task is not None and _matrix_bytes(by_task) <= free:
         mends.append(f"model.top=independent ({_matrix_bytes(by_task) / GIB:,.1f} GiB)")
-    if labels.x.element_size() == 8 and size / 2 <= room:
+    if labels.x.element_size() == 8 and size / 2 <= free:
         mends.append(f"dtype=float32 ({size / 2 / GIB:,.1f} GiB)")
     raise ConfigMismatchError(
-        f"{key}: {_of(labels)}, needs {size / GIB:,.1f} GiB but {room / GIB:,.1f} are free; use "
+        f"{key}: {_of(labels)}, needs {size / GIB:,.1f} GiB but {free / GIB:,.1f} are free; use "
         f"{', '.join(mends)} or fewer training rows"
     )

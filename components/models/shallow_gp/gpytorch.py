@@ -12,7 +12,7 @@ from pydantic import PositiveFloat, PositiveInt
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng, seed_from
-from components.contracts.user_code import Place, import_object
+from components.contracts.user_code import ImportPath, import_object
 from components.errors import ConfigMismatchError
 from components.maths.exponential.global_stream import keep_global_streams
 from components.models.deep_gp.likelihoods import Link, make_likelihood
@@ -46,7 +46,7 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
     requires = Requirements(kinds={"supervised"})
     imports = {"class_path"}
 
-    class_path: Place
+    class_path: ImportPath
     arguments: dict[str, Any] | None
     noise_variance: PositiveFloat
     n_inducing: PositiveInt

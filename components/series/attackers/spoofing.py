@@ -70,10 +70,10 @@ class Spoofing(Injection):
             )
         return self
 
-    def raises(self) -> Literal["rmse", "nmse"]:
+    def error_measure(self) -> Literal["rmse", "nmse"]:
         return self.error
 
-    def follows_through(self) -> int:
+    def backpropagated_steps(self) -> int:
         return self.window
 
     def noise_unit(self) -> float | None:

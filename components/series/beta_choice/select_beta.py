@@ -13,7 +13,7 @@ from torch import Tensor
 from components.contracts.capabilities import StateSpace
 from components.contracts.roles import AboveZeroToOne, Info
 from components.contracts.sequences import Observation
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
 from components.registry import register
@@ -33,9 +33,9 @@ class Selection:
     # on the alternative realisation; empty without one, or once β is chosen
     elsewhere: dict[int, FilterState[Any]]
     losses: Tensor | None = None  # [G, R]; None: not chosen yet
-    scored: Tensor = rebuilt()  # the observations used for the choice [R, horizon, dy]
-    weights: Tensor = rebuilt()  # [R, dy]
-    alternative: bool = rebuilt()
+    scored: Tensor = not_checkpointed()  # the observations used for the choice [R, horizon, dy]
+    weights: Tensor = not_checkpointed()  # [R, dy]
+    alternative: bool = not_checkpointed()
 
 
 @register("inference", "select_beta")

@@ -23,7 +23,7 @@ from torch import Tensor
 from components.contracts.capabilities import StateSpace
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.errors import NumericalError
 from components.maths.particles.kernels import kernels_of
@@ -65,12 +65,12 @@ class Resampling(NamedTuple):
 class FilterState(Generic[M]):
     """N weighted particles for each of R replicates, and the results so far."""
 
-    model: M = rebuilt()
+    model: M = not_checkpointed()
     particles: Tensor  # [R, N, dx]
     log_w: Tensor  # normalised [R, N]
     filtered: Filtering
     # None: no step since the run began or resumed
-    weighted: WeightedParticles | None = rebuilt()
+    weighted: WeightedParticles | None = not_checkpointed()
 
 
 FilterStep = tuple[FilterState[M], Info]

@@ -67,9 +67,9 @@ class TwistedNormal:
         index = rows.unsqueeze(2).expand_as(self.mu)
         z = standard_normal_like(self.mu, generator)
         u = standard_uniform(rows.shape, generator, z)
-        follows = (u < self.share.gather(1, rows)).unsqueeze(2)
+        is_guided = (u < self.share.gather(1, rows)).unsqueeze(2)
         scaled = torch.linalg.solve_triangular(self.root, z, upper=False, left=False)
-        noise = torch.where(follows, self.centre.gather(1, index) + scaled, z)
+        noise = torch.where(is_guided, self.centre.gather(1, index) + scaled, z)
         return self.mu.gather(1, index) + noise @ self.L.mT
 
 

@@ -28,7 +28,7 @@ from components.contracts.posteriors import FilteredStates, SmoothedStates
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.errors import NumericalError
 from components.maths.cholesky import LOG_2PI, half_log_det
@@ -77,11 +77,11 @@ def margins(P: Tensor) -> tuple[Tensor, Tensor]:
 class Gaussians(Generic[M]):
     """N(m, P), the current filtering distribution of each replicate, and the results so far."""
 
-    model: M = rebuilt()
+    model: M = not_checkpointed()
     m: Tensor  # [R, dx]
     P: Tensor  # [dx, dx], shared by all replicates, or [R, dx, dx]
     # of the last step: reused once P has converged, recomputed from P after resuming
-    gain: Gain | None = rebuilt()
+    gain: Gain | None = not_checkpointed()
     filtered: Filtering
 
 

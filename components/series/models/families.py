@@ -16,7 +16,7 @@ class UnknownParameterModel(Model[Sequence, StateSpace]):
     offers_where = {Parameterised: "unknown"}
     unknown: Priors
 
-    def enables(self, capability: type) -> bool:
+    def is_enabled(self, capability: type) -> bool:
         return bool(self.unknown.given_priors)
 
 

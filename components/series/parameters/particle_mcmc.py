@@ -14,7 +14,7 @@ from components.contracts.capabilities import Parameterised, TransitionDensity
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import NumericalError
@@ -45,9 +45,9 @@ class ParticleChains:
     """C chains for each of R replicates: their positions, the filter results there, and the stored
     draws."""
 
-    model: Parameterised = rebuilt()
+    model: Parameterised = not_checkpointed()
     # observations of each replicate, repeated for each of its chains [R·C, T, dy]
-    problem: Sequence = rebuilt()
+    problem: Sequence = not_checkpointed()
     t: int = 0  # steps done
     begun: Tensor  # [R·C, P] start positions of the chains
     theta: Tensor  # current positions of the chains [R·C, P]

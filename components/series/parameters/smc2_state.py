@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import Parameterised
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.maths.particles.order_statistics import quantiles
 from components.maths.particles.resampling import ancestors
@@ -22,8 +22,8 @@ class SMC2State:
     """M weighted parameter sets for each of R replicates, each with N particles of the states, and
     the results so far."""
 
-    model: Parameterised = rebuilt()
-    problem: Sequence = rebuilt()  # only y_1 … y_t are read
+    model: Parameterised = not_checkpointed()
+    problem: Sequence = not_checkpointed()  # only y_1 … y_t are read
     particles: int  # N, of the states
     begun: Tensor  # one parameter set per replicate before the first observation [R, P]
     theta: Tensor  # [R·M, P]

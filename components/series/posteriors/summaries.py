@@ -38,10 +38,10 @@ class StateSummaries:
         # the number of particles, a whole number, if some time has equal weights
         most = self.ess.amax(1, keepdim=True)
         # [R, T]
-        follows = (self.ess < most * (1 - limits.MIN_USED_SHARE)) | ~torch.isclose(
+        is_used = (self.ess < most * (1 - limits.MIN_USED_SHARE)) | ~torch.isclose(
             most, most.round(), rtol=EQUAL, atol=0
         )
-        return [_check_weights(self.ess), *observation_checks(follows, run)]
+        return [_check_weights(self.ess), *observation_checks(is_used, run)]
 
 
 @dataclass(frozen=True)
@@ -74,18 +74,18 @@ def _check_weights(ess: Tensor) -> Check:
     return Check("no particle carries half of the weight", not is_degenerate.any(), detail)
 
 
-def observation_checks(follows: Tensor, run: FinishedRun) -> list[Check]:
+def observation_checks(is_used: Tensor, run: FinishedRun) -> list[Check]:
     """Check that a filter that can ignore observations follows some of them.
 
     Args:
         follows: True where an observation changes the weights [R, T] bool.
         run: the finished replicate.
     """
-    if not isinstance(run.problem, SeriesProblem) or follows.shape[1] < 2:
+    if not isinstance(run.problem, SeriesProblem) or is_used.shape[1] < 2:
         return []
-    is_missing = run.problem.series.y[:, : follows.shape[1]].isnan().any(-1)
-    is_observed = ~is_missing.to(follows.device)
-    number = (follows & is_observed).sum(1)
+    is_missing = run.problem.series.y[:, : is_used.shape[1]].isnan().any(-1)
+    is_observed = ~is_missing.to(is_used.device)
+    number = (is_used & is_observed).sum(1)
     n_observed = is_observed.sum(1)  # [R]
     worst = int((number / n_observed.clamp_min(1)).argmin())
     passed = bool(((number > 0) | (n_observed == 0)).all())

@@ -15,7 +15,7 @@ from components.contracts.posteriors import Signal
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import NumericalError
@@ -39,7 +39,8 @@ class ForwardParticles:
     x: Trace = field(default_factory=Trace)  # rows [R, N, dx]
     log_w: Trace = field(default_factory=Trace)  # normalised, rows [R, N]
     y: Trace = field(default_factory=Trace)  # rows [R, dy]
-    smoothed: SmoothedSeries | None = rebuilt()  # the backward pass from the last time of ``x``
+    # the backward pass from the last time of ``x``
+    smoothed: SmoothedSeries | None = not_checkpointed()
 
 
 class FilteredParticles(NamedTuple):

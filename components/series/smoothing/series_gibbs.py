@@ -12,7 +12,7 @@ from components.contracts.capabilities import SeriesConditionals
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import NumericalError
@@ -26,7 +26,7 @@ from components.series.sequence import Sequence
 class Sweeps:
     """C chains for each of R replicates: their positions and stored draws."""
 
-    model: SeriesConditionals = rebuilt()
+    model: SeriesConditionals = not_checkpointed()
     times: int  # T
     begun: Tensor  # initial parameters of the chains [R, C, P]
     theta: Tensor  # current parameters [R, C, P]

@@ -89,13 +89,13 @@ def _gaussian(
     constant = -0.5 * u.square().sum(2, keepdim=True) - normaliser  # [R, K, 1]
     replicates = max(1, BLOCK // (k * n))
     rows = max(1, min(k, BLOCK // n))
-    room = u.new_empty(replicates * rows * n)
+    buffer = u.new_empty(replicates * rows * n)
     for first in range(0, r, replicates):
         for start in range(0, k, rows):
             these = slice(first, min(first + replicates, r))
             some = slice(start, min(start + rows, k))
             left_factor = from_later[these, some]
-            logits = room[: left_factor.shape[0] * left_factor.shape[1] * n].view(
+            logits = buffer[: left_factor.shape[0] * left_factor.shape[1] * n].view(
                 left_factor.shape[0], left_factor.shape[1], n
             )
             torch.bmm(left_factor, from_earlier[these], out=logits)

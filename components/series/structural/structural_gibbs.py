@@ -13,7 +13,7 @@ from components.contracts.capabilities import StructuralSeries
 from components.contracts.costs.counts import count
 from components.contracts.roles import Info
 from components.contracts.sequences import Series
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.contracts.structural import Structure
 from components.contracts.traces import Trace
@@ -27,7 +27,7 @@ from components.series.structural.structural_posterior import (
     StructuralInference,
     parts_of,
 )
-from components.series.structural.sweep import Place, Sweep
+from components.series.structural.sweep import ChainStates, Sweep
 
 SPREAD = 1.0  # sd of the initial log standard deviations of chains around their guesses
 # intervals of log σ and of φ before directions are learned, and after, in standard deviations
@@ -41,11 +41,11 @@ FEWEST = 20  # fewest draws per coordinate of (log σ, φ) to learn directions
 class StructuralGibbsState:
     """C chains: their positions and stored draws."""
 
-    model: StructuralSeries = rebuilt()
-    series: Series = rebuilt()
-    sweeps: Sweep = rebuilt()
+    model: StructuralSeries = not_checkpointed()
+    series: Series = not_checkpointed()
+    sweeps: Sweep = not_checkpointed()
     begun: Tensor  # initial θ of the chains [C, P]
-    place: Place
+    place: ChainStates
     moments: Tensor  # Σ (1, z)(1, z)ᵀ of z = (log σ, φ) in the burn-in [1 + S + Q, 1 + S + Q]
     t: int = 0  # sweeps done
     kept: Trace = field(default_factory=Trace)  # rows of θ [C, P], on the CPU
@@ -148,7 +148,7 @@ class StructuralGibbs(StructuralInference[StructuralGibbsState]):
 
 def init_gibbs_state(
     structure: Structure, sweeps: Sweep, chains: int, generator: torch.Generator
-) -> Place:
+) -> ChainStates:
     """Initial state of C chains."""
     like = structure.inclusion
     guess, upper = (
@@ -166,7 +166,7 @@ def init_gibbs_state(
     gamma = standard_uniform((chains, len(like)), generator, like) < like
     times = sweeps.n if errors.student else 0
     widths = [LOG_SCALE_WIDTH] * len(guess) + [COEFFICIENT_WIDTH] * len(phi)
-    return Place(
+    return ChainStates(
         sigma=torch.minimum(guess * (SPREAD * z).exp(), upper),
         phi=phi.expand(chains, -1),
         centre=torch.cat([guess.log(), phi]).expand(chains, -1),
@@ -178,7 +178,7 @@ def init_gibbs_state(
     )
 
 
-def learn_directions(place: Place, moments: Tensor) -> Place:
+def learn_directions(place: ChainStates, moments: Tensor) -> ChainStates:
     """Chains with intervals along the principal axes of (log σ, φ), if there are enough draws."""
     count = moments[0, 0]
     if count < FEWEST * len(moments):
@@ -193,7 +193,7 @@ def learn_directions(place: Place, moments: Tensor) -> Place:
     )
 
 
-def pack_theta(structure: Structure, place: Place) -> Tensor:
+def pack_theta(structure: Structure, place: ChainStates) -> Tensor:
     """θ [C, P] in the order of its names."""
     theta = [place.sigma, place.phi, place.beta]
     return torch.cat(

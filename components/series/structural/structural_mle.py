@@ -13,7 +13,7 @@ from components.contracts.checks import Check
 from components.contracts.costs.counts import count
 from components.contracts.roles import FinishedRun, Info
 from components.contracts.sequences import Series
-from components.contracts.states import rebuilt
+from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng, seed_from
 from components.contracts.structural import Design, Structure
 from components.errors import ConfigMismatchError
@@ -104,8 +104,8 @@ class Coordinates:
 class Searches:
     """Searches for the best parameters, from several starts."""
 
-    model: StructuralSeries = rebuilt()
-    series: Series = rebuilt()
+    model: StructuralSeries = not_checkpointed()
+    series: Series = not_checkpointed()
     seed: int  # of the draws of the states
     runs: list[LBFGSRun]
 

@@ -31,7 +31,7 @@ from components.series.structural.compiled.sweep import (
 
 
 @dataclass(frozen=True)
-class Place:
+class ChainStates:
     """States of C chains, in the order of ``SweepChain``."""
 
     sigma: Tensor  # [C, S]
@@ -134,7 +134,9 @@ class Sweep:
             seeds,
         )
 
-    def advance(self, place: Place, numbers: SweepRandomNumbers) -> tuple[Place, Tensor, Tensor]:
+    def advance(
+        self, place: ChainStates, numbers: SweepRandomNumbers
+    ) -> tuple[ChainStates, Tensor, Tensor]:
         """Run K sweeps; returns the chains, α of the last sweep [C, n, d], and (σ, β) of all [K, C,
         S + p]."""
         states = np.empty((len(place.sigma), self.n, self.d))
@@ -142,11 +144,11 @@ class Sweep:
         kept = np.empty((*numbers.g.shape[:2], place.sigma.shape[1] + place.beta.shape[1]))
         compiled.run_sweeps(self.model, numbers, chains, kept, self.work)
         *new, alpha = (torch.from_numpy(x).to(place.sigma.device) for x in chains)
-        return Place(*new), alpha, torch.from_numpy(kept).to(alpha)
+        return ChainStates(*new), alpha, torch.from_numpy(kept).to(alpha)
 
     def sweep(
-        self, place: Place, generator: torch.Generator, states: bool = True
-    ) -> tuple[Place, Tensor]:
+        self, place: ChainStates, generator: torch.Generator, states: bool = True
+    ) -> tuple[ChainStates, Tensor]:
         """Run one sweep; returns the chains, and α [C, n, d] if requested."""
         numbers = self.numbers(
             1, len(place.sigma), generator, states=states or not self.is_marginal

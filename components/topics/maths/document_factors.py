@@ -50,11 +50,11 @@ def fit_documents(
     exact = b.double().cpu().contiguous()
     out = gamma.to(exact, copy=True)
     B, K = out.shape
-    room = document_loop.WIDTH * (1 + int(lengths.max() if B else 0) // document_loop.WIDTH)
+    width = document_loop.WIDTH * (1 + int(lengths.max() if B else 0) // document_loop.WIDTH)
     stats = torch.zeros_like(exact)
     fit = exact.new_empty(B)
     passes = torch.empty(B, dtype=torch.int64)
-    shapes = ((K,), (K, room), (room,), (room,), (room,))
+    shapes = ((K,), (K, width), (width,), (width,), (width,))
     document_loop.fit_documents(
         WordPairs(document_offsets(lengths).numpy(), words.numpy(), counts.numpy()),
         exact.numpy(),

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.contracts.states import PLACED, REBUILT, InPlaceLoadable
+from components.contracts.states import NOT_CHECKPOINTED, PLACED, InPlaceLoadable
 from components.contracts.traces import Trace
 
 CPU = torch.device("cpu")
@@ -49,7 +49,7 @@ def pack(value: Any, tensors: dict[str, Tensor | Trace], path: str = "state") ->
 
 
 def _stored_fields(value: Any) -> list[dataclasses.Field[Any]]:
-    return [f for f in dataclasses.fields(value) if REBUILT not in f.metadata]
+    return [f for f in dataclasses.fields(value) if NOT_CHECKPOINTED not in f.metadata]
 
 
 def unpack(

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 from runner.catalogue.settings import Values
 from runner.errors import ConfigError
-from runner.report.scores.cells import ExpectedProtocols, Place
+from runner.report.scores.cells import CellKey, ExpectedProtocols
 from runner.report.scores.gathering import belongs, metric_of
 from runner.study.definition import StudyDefinition
 from runner.study.plan import PlannedRun, plan
 from runner.study.protocol import find_protocol
 
 
-def expect_protocols(study: StudyDefinition, places: Iterable[Place]) -> ExpectedProtocols:
+def expect_protocols(study: StudyDefinition, places: Iterable[CellKey]) -> ExpectedProtocols:
     """Protocol of each (table, row, column) as the study defines it.
 
     A cell is left out if its run cannot be composed here, or imports code of a user.

@@ -25,8 +25,8 @@ from runner.study.table_specs import Row, TableSpec
 FAILED_CHECK_MARK = "†"  # mark of numbers from runs with failed checks, which are biased
 SHORT_MARK = "¶"  # mark of numbers from runs that only need more steps to pass their checks
 OTHER_PROTOCOL_MARK = "§"  # mark of numbers with a protocol other than the study's
-Place = tuple[str, str, str]  # table, row, column
-ExpectedProtocols = dict[Place, Protocol]
+CellKey = tuple[str, str, str]  # table, row, column
+ExpectedProtocols = dict[CellKey, Protocol]
 
 
 def mark_failures(failed: Failures) -> str:

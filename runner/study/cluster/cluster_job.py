@@ -41,7 +41,7 @@ class ClusterJob:
     log: str
     environment: dict[str, str] = field(default_factory=dict)
     process: Any = None
-    told: bool = False  # True after a request to stop
+    stop_requested: bool = False  # True after a request to stop
     grace: float = GRACE_SECONDS  # time limit for its process to stop
 
     def __call__(self) -> int:
@@ -64,7 +64,7 @@ class ClusterJob:
                     process.stdin.close()  # stops it if it continues
             if code == 2 and lease.is_leased(path):
                 continue  # another process acquired the lease first
-            if code in STOPPED_EXIT_CODES and not self.told and not self._is_done():
+            if code in STOPPED_EXIT_CODES and not self.stop_requested and not self._is_done():
                 # a cluster that wants its node kills the process too: the job is about to be
                 # requeued
                 time.sleep(REQUEUE_SECONDS)
@@ -97,7 +97,7 @@ class ClusterJob:
     def stop(self) -> None:
         """Let the process finish its step and write a checkpoint; called in a signal handler, which
         may interrupt ``poll`` or ``wait``."""
-        self.told = True
+        self.stop_requested = True
         if self.process is None:
             return
         self.process.terminate()
@@ -119,7 +119,7 @@ class ClusterJob:
 
         self.stop()
         self.process = None
-        self.told = False
+        self.stop_requested = False
         return DelayedSubmission(self)
 
 

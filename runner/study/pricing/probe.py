@@ -112,19 +112,19 @@ def limit(seconds: float) -> int:
     return COLD_SECONDS + round(LIMIT_FACTOR * seconds)
 
 
-def next_size(sizes: list[int], whole: int, usage: dict[str, float], seconds: float) -> int:
+def next_size(sizes: list[int], total: int, usage: dict[str, float], seconds: float) -> int:
     """Size of the next miniature, or 0 if no more are needed; ``usage`` belongs to the last one."""
     size = sizes[-1]
     rest = usage["cpu_seconds"] - usage["start"] - usage["training"]
-    if size == whole or len(sizes) == 3 or (len(sizes) == 2 and rest > seconds):
+    if size == total or len(sizes) == 3 or (len(sizes) == 2 and rest > seconds):
         return 0
     each = max(usage["training"] / size, NO_TIME)
-    if whole * each < WHOLE_SHARE * seconds and (len(sizes) == 2 or whole <= LEAP * size):
-        return whole
+    if total * each < WHOLE_SHARE * seconds and (len(sizes) == 2 or total <= LEAP * size):
+        return total
     target = TRAINING_SHARE * seconds
     if len(sizes) == 2:
-        return 0 if usage["training"] > target else min(whole, max(int(target / each), 2 * size))
-    return min(whole, LEAP * size, max(int(target / MIDDLE / each), 2 * size))
+        return 0 if usage["training"] > target else min(total, max(int(target / each), 2 * size))
+    return min(total, LEAP * size, max(int(target / MIDDLE / each), 2 * size))
 
 
 def _run(config: Values, experiment: str) -> dict[str, float]:
@@ -160,13 +160,13 @@ def main(argv: list[str]) -> int:
         study, run, _, job = load_job(argv)
         keep_freed_memory()
         axis = choose_axis(job)
-        whole = getattr(job.settings, axis) if axis != "nothing" else 1
-        sizes = [{"steps": FEWEST_STEPS, "replicates": whole // 8}.get(axis, whole) or 1]
+        total = getattr(job.settings, axis) if axis != "nothing" else 1
+        sizes = [{"steps": FEWEST_STEPS, "replicates": total // 8}.get(axis, total) or 1]
         folder = study.output_dir / run.signature
         while sizes[-1]:
             config = shrink(job, axis, sizes[-1])
             usage = _run(config | {"output_dir": str(folder)}, run.experiment)
-            sizes.append(next_size(sizes, whole, usage, seconds))
+            sizes.append(next_size(sizes, total, usage, seconds))
     except Exception as error:
         line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
         complain(line)

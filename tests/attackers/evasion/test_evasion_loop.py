@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
 from components.attackers.evasion.loop import Ascent, ascend
-from components.attackers.norms import NORMS, Ball, room
+from components.attackers.norms import NORMS, Ball, feasible_set
 from components.contracts.predictive import Categorical
 
 
@@ -57,12 +57,12 @@ def test_box_is_linf_ball_within_bounds(bounds):
     origin, x_adv = draw_uniform(2, 6, 4, seed=3)
     rows = torch.tensor([0, 2, 5])
     x_adv = 3 * x_adv - 1
-    box = room("linf", origin, 0.2, bounds)
+    box = feasible_set("linf", origin, 0.2, bounds)
     ball = Ball(NORMS["linf"], origin, 0.2, bounds)
-    assert_close(box.hold(x_adv.clone()), ball.hold(x_adv.clone()))
-    assert_close(box.of(rows).hold(x_adv[rows]), ball.of(rows).hold(x_adv[rows]))
+    assert_close(box.project(x_adv.clone()), ball.project(x_adv.clone()))
+    assert_close(box.of(rows).project(x_adv[rows]), ball.of(rows).project(x_adv[rows]))
     literal = origin + (x_adv - origin).clamp(-0.2, 0.2)
-    assert_close(box.hold(x_adv.clone()), literal if bounds is None else literal.clamp(*bounds))
+    assert_close(box.project(x_adv.clone()), literal if bounds is None else literal.clamp(*bounds))
 
 
 def test_steepest_direction_gains_most():

@@ -140,7 +140,7 @@ def test_black_box_member_does_not_count_as_white_box():
 
 
 def test_relentless_disables_early_stopping_of_members():
-    assert not several(*MEMBERS).relentless().members[1].stop_when_broken
+    assert not several(*MEMBERS).without_early_stop().members[1].stop_when_broken
     assert several(*MEMBERS).members[1].stop_when_broken
 
 

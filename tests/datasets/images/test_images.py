@@ -38,7 +38,7 @@ def test_names_rows_and_shapes(changes, name, shape, rows):
     assert problem.train.x.shape[1] == shape[0] * shape[1]
     assert problem.train.x.dtype == torch.float32
     assert len(problem.test_classes) == problem.test.n_rows
-    assert problem.values == component("dataset", "images", **changes).holds()
+    assert problem.values == component("dataset", "images", **changes).value_kind()
 
 
 def test_pixels_are_binarised_by_key():

@@ -110,7 +110,8 @@ def test_gaps_of_rows_without_labels_are_imputed_in_their_units(load_table):
     frame = pd.DataFrame(x, columns=list("abcd"))
     problem = load_table(frame.to_csv(index=False), targets=[], gaps="keep")
     assert (
-        component("dataset", "csv", path="m.csv", targets=[], gaps="keep").holds() == "incomplete"
+        component("dataset", "csv", path="m.csv", targets=[], gaps="keep").value_kind()
+        == "incomplete"
     )
     lines = np.array(problem.lines) - 2
     learnt = x[lines[: problem.n]]

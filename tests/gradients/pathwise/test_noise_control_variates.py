@@ -25,7 +25,7 @@ from torch.testing import assert_close
 from components.errors import ConfigMismatchError
 from components.gradients.pathwise import controlled
 from components.gradients.pathwise.bound import row_gradients, whole_gradient
-from components.gradients.pathwise.controlled import Told, control_variates, moment, spread
+from components.gradients.pathwise.controlled import DrawResults, control_variates, moment, spread
 from runner.execution.rng import Streams
 
 OBJECTIVES = ["squared_difference", "gradient_sum", "partial_gradients"]
@@ -64,7 +64,7 @@ def test_known_covariance_matches_draws():
     noise = draw_normal(50_000, 1)
     w = controlled.basis(noise, 2, 3)
     estimator = gradient("context_free_cv", order=2, radial=3)
-    whitened = estimator.whiten(Told(1.0, w, False, w[0], None, w))
+    whitened = estimator.whiten(DrawResults(1.0, w, False, w[0], None, w))
     coefficients = torch.linalg.lstsq(whitened, w).solution
     assert torch.allclose(coefficients, w.T @ w / len(w), rtol=0.05, atol=0.06)
 

@@ -19,7 +19,7 @@ from support.targets.pathwise_models import (
 )
 
 from components.gradients.pathwise.bound import row_gradients, whole_gradient
-from components.gradients.pathwise.controlled import Told, control_variates
+from components.gradients.pathwise.controlled import DrawResults, control_variates
 from runner.execution.rng import Streams
 
 OBJECTIVES = ["squared_difference", "gradient_sum", "partial_gradients"]
@@ -158,7 +158,7 @@ def test_row_moments_have_same_mean_and_vary_less():
     for _ in range(2000):
         noise = module.draw_noise(batch, 2, rng.noise)
         parts, gradients, _ = row_gradients(module, batch, noise)
-        record = Told(2.0, control_variates(noise, 2), False, flat(gradients), parts, parts)
+        record = DrawResults(2.0, control_variates(noise, 2), False, flat(gradients), parts, parts)
         results["rows"].append(by_row.moments(record, mean))
         results["sum"].append(by_sum.moments(replace(record, rows=None), mean))
     rows_estimate, other = (torch.stack(values) for values in results.values())

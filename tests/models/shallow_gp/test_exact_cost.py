@@ -30,7 +30,7 @@ def labels(groups, n, dtype=torch.float64):
 
 
 def room(monkeypatch, gib):
-    monkeypatch.setattr(exact_cost, "room_for", lambda device: gib * GIB)
+    monkeypatch.setattr(exact_cost, "free_device_memory", lambda device: gib * GIB)
 
 
 def test_all_of_sarcos_exceeds_24_gib(monkeypatch):
@@ -57,7 +57,7 @@ def test_all_of_sarcos_exceeds_24_gib(monkeypatch):
         labels(7, 6_355, torch.float32), "model.top=independent", "model=mmdgp"
     )
     monkeypatch.setattr(
-        exact_cost, "room_for", lambda device: None
+        exact_cost, "free_device_memory", lambda device: None
     )  # a system without this information
     exact_cost.raise_if_too_large(labels_1, "model.top=coregionalised", "model=mmdgp")
 
@@ -158,7 +158,7 @@ def test_available_memory_includes_that_of_the_process(tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "OWN", tmp_path / "status")
     monkeypatch.setattr(memory, "LIMITS", (tmp_path / "max",))
     assert memory.free_memory() == 4000 * 1024
-    assert memory.room_for(torch.device("cpu")) == 4500 * 1024
+    assert memory.free_device_memory(torch.device("cpu")) == 4500 * 1024
     (tmp_path / "max").write_text("1048576\n")  # of the container
     assert memory.free_memory() == 2**20
     (tmp_path / "max").write_text("max\n")

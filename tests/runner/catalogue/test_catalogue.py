@@ -158,7 +158,7 @@ def test_types_are_described_in_words():
         "rate": "in units of a step",
         "rows": "used rows",
     }
-    assert described.holds == {"inner": "model"}
+    assert described.nested_roles == {"inner": "model"}
     assert described.integers == {"width", "rows", "widths"}
     assert described.numbers == {*described.integers, "rate", "p", "levels", "share"}
     assert (described.docstring, described.facts["label_kind"], described.kinds) == (

@@ -41,7 +41,7 @@ RUN = [
 NEWEST = "checkpoints/r0001-s000000004"
 
 FAULTS = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text("utf-8"))["faults"]
-REBUILT = "finished replicates are computed again"
+NOT_CHECKPOINTED = "finished replicates are computed again"
 
 
 def lose_stream(content: bytes) -> bytes:
@@ -151,7 +151,7 @@ def test_resume_requires_run_json(killed_run, tmp_path, monkeypatch, capsys):
     damage(folder / "run.json", "cut")
     monkeypatch.setattr(Figure, "savefig", draw_data)
     assert resume.main(["resume", str(folder)]) == 0
-    assert REBUILT in " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert NOT_CHECKPOINTED in " ".join(capsys.readouterr().out.replace("│", " ").split())
     assert repeatable(read(folder)["result"]) == repeatable(read(whole)["result"])
 
 
@@ -170,7 +170,7 @@ def test_modified_result_is_refused(killed_run, tmp_path, monkeypatch, capsys):
     executed, result = run(job)
     assert not executed.was_done
     assert repeatable(result) == repeatable(read(whole)["result"])
-    assert REBUILT in " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert NOT_CHECKPOINTED in " ".join(capsys.readouterr().out.replace("│", " ").split())
 
 
 def test_leftovers_of_a_killed_process_are_removed(killed_run, tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from components.contracts.capabilities import LogRatio, NormalNoise
 from components.contracts.capabilities.modules import Trainable
 from components.contracts.problems import Batch, RowBatch
-from components.contracts.streams import Beside, Rng
+from components.contracts.streams import Rng, SeparateStreams
 from components.errors import ConfigMismatchError
 from components.gradients.pathwise.bound import whole_gradient
 from components.inference.variational.global_gaussian import GlobalGaussian
@@ -51,7 +51,7 @@ class Frozen:
     guide: bool  # only parameters of q are measured
 
     def own(self, purpose: int) -> Rng:
-        return Beside(self.rng, self.streams + purpose)
+        return SeparateStreams(self.rng, self.streams + purpose)
 
     def iterate_batches(self, purpose: int, start: int, stop: int) -> Iterator[RowBatch]:
         """Minibatches start+1 … stop in the laboratory's own order."""

@@ -25,8 +25,8 @@ from components.contracts.roles import (
     Info,
     NonEmptyList,
 )
-from components.contracts.states import rebuilt
-from components.contracts.streams import Beside, Rng
+from components.contracts.states import not_checkpointed
+from components.contracts.streams import Rng, SeparateStreams
 from components.inference.variational.ascent import TrainingState
 from components.inference.variational.laboratory.frozen import INIT, Frozen, RowProblem
 from components.inference.variational.laboratory.measured import (
@@ -57,7 +57,7 @@ class LaboratoryState:
     # states of the estimators that learn during the training; empty if they learn at each freeze
     learnt: list[Any]
     findings: Findings
-    problem: RowProblem = rebuilt()
+    problem: RowProblem = not_checkpointed()
 
 
 def labels(estimators: list[Gradient]) -> list[str]:
@@ -159,7 +159,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         states = (
             []
             if self.iterations
-            else self._initial_states(fitting.module, Beside(rng, FIRST + BESIDE))
+            else self._initial_states(fitting.module, SeparateStreams(rng, FIRST + BESIDE))
         )
         return self._measure_if_freeze_step(
             LaboratoryState(fitting, 0, states, Findings(), problem), rng
@@ -170,7 +170,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     ) -> tuple[LaboratoryState, Info]:
         learnt = list(state.learnt)
         for k, estimator in enumerate(self._estimators if learnt else []):
-            streams = Beside(rng, FIRST + state.step * EACH + BESIDE + k)
+            streams = SeparateStreams(rng, FIRST + state.step * EACH + BESIDE + k)
             learnt[k] = estimator.estimate(state.fitting.module, batch, streams, learnt[k])[2]
         fitting, info = self._trainer(state.step).step(state.fitting, batch, rng)
         return self._measure_if_freeze_step(

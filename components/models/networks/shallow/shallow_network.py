@@ -63,8 +63,8 @@ class ShallowModule(nn.Module):
         moved it."""
         weights = self.prior.unpack(theta)
         m = weights.m
-        whole = (m == m.round()) & (m >= 0) & (m <= self.prior.units)
-        if (theta.requires_grad and self.prior.variable) or not whole.all():
+        is_integer = (m == m.round()) & (m >= 0) & (m <= self.prior.units)
+        if (theta.requires_grad and self.prior.variable) or not is_integer.all():
             raise ConfigMismatchError(
                 "model.architecture=variable: the number of hidden units is discrete; "
                 "use inference=gibbs or model.architecture=fixed"

@@ -73,9 +73,9 @@ class AdvertisingBlock(SelectionBlock):
         first = {name: [i for i, *_ in halves].index(j) for j, name in enumerate(channels)}
         names += ["_x_".join(pair) for pair in self.interactions]
 
-        def columns(beside: Covariates) -> Tensor:
-            assert beside.u is not None
-            u = beside.u[:, places]
+        def columns(covariates: Covariates) -> Tensor:
+            assert covariates.u is not None
+            u = covariates.u[:, places]
             e = effectiveness(u, self.wear_in, self.wear_out, self.recovery)
             flows = [
                 e[:, i] * (u[:, i] if h is None else saturate(u[:, i], h, self.power))

@@ -30,8 +30,8 @@ class KoyckBlock(AdvertisingBlock):
         channels, flows, _ = self.inflows(facts, {})
         names = ["y_lag", *(f"{name}_lag" for name in channels)]
 
-        def before(beside: Covariates) -> Tensor:
-            past = torch.cat([(beside.y - facts.centre).unsqueeze(1), flows(beside)], 1)
+        def before(covariates: Covariates) -> Tensor:
+            past = torch.cat([(covariates.y - facts.centre).unsqueeze(1), flows(covariates)], 1)
             return torch.cat([torch.full_like(past[:1], torch.nan), past[:-1]])  # [n, 1 + c]
 
         return Terms.regression_terms("koyck", self.select(facts, names, before, lag=0), facts.like)

@@ -30,7 +30,7 @@ class NoiseBlock(Block):
 
 def constant(row: Tensor) -> Rows:
     """The same row [d] at every time."""
-    return lambda beside: row.expand(len(beside.y), -1)
+    return lambda covariates: row.expand(len(covariates.y), -1)
 
 
 def standardise_columns(facts: Facts, places: list[int], asked: bool) -> tuple[Rows, list[float]]:
@@ -52,8 +52,8 @@ def standardise_columns(facts: Facts, places: list[int], asked: bool) -> tuple[R
         mean = torch.zeros_like(mean)
         sd = torch.ones_like(sd)
 
-    def rows(beside: Covariates) -> Tensor:
-        assert beside.x is not None
-        return (beside.x[:, places] - mean) / sd  # [n, p]
+    def rows(covariates: Covariates) -> Tensor:
+        assert covariates.x is not None
+        return (covariates.x[:, places] - mean) / sd  # [n, p]
 
     return rows, sd.tolist()

@@ -17,7 +17,7 @@ from components.contracts.costs.meters import metered
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
-from components.contracts.streams import Beside
+from components.contracts.streams import SeparateStreams
 from components.inference.variational.laboratory.row_scores import add_costs
 from components.inference.variational.laboratory.spread import (
     MeasuredEstimator,
@@ -161,7 +161,7 @@ def test_variance_times_cost_is_relative_to_first():
 
 def test_laboratory_has_own_streams():
     rng = Streams(0)
-    besides = Beside(rng, 10**7)
+    besides = SeparateStreams(rng, 10**7)
     noise_state = rng.noise.get_state()
     torch.randn(3, generator=besides.noise)
     assert torch.equal(noise_state, rng.noise.get_state())
