@@ -185,7 +185,7 @@ def _predictive_groups(
     n_draws = max(FEWEST, min(DRAWS, n_draws))
     if isinstance(posterior, GivenFunction):
         generator = rng.at("evaluation", STREAM + 2)
-        predictive: PredictiveFn = partial(posterior.given_function, n=n_draws, generator=generator)
+        predictive: PredictiveFn = partial(posterior.predict_f, n=n_draws, generator=generator)
     else:
         networks = posterior.some(n_draws, None)
 

@@ -91,7 +91,7 @@ def test_function_draws_match_predictive_moments(name, changes):
     scatter_parameters(module, scale=0.05)
     x = data.test.x
     with torch.no_grad():
-        given = module.given_function(x, 4_000, generator())
+        given = module.predict_f(x, 4_000, generator())
         whole = module.sample_predictive(x, 4_000, generator(1))
     assert isinstance(given, GaussianMixture)
     assert len(given.mu) == 4_000

@@ -151,7 +151,7 @@ def _draw_function(
     """
     module = module_of(posterior)
     if isinstance(module, GivenFunction):
-        return module.given_function(x, n_draws, generator), False
+        return module.predict_f(x, n_draws, generator), False
     if isinstance(posterior, Redraws):
         predictive = posterior.some(n_draws, generator).predict(x, generator)
         return (predictive, True) if len(components_of(predictive)) == n_draws else None

@@ -108,7 +108,7 @@ def _simulate_labels(
     x = torch.cat([problem.train.x, test.x])
     theta = None
     if isinstance(model, GivenFunction):
-        law = model.sample_function(x, generator)
+        law = model.sample_prior_f(x, generator)
     else:
         theta = model.sample_prior(1, generator)
         law = model.predictive(theta, x)

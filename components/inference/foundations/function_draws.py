@@ -36,8 +36,8 @@ def draw_function(
     """p(y | f) at one f, jointly at x [B, D]."""
     if given == "rows":
         assert isinstance(model, ExactGP)
-        return model.sample_conditional(x, generator)
-    return model.sample_function(x, generator)
+        return model.sample_f(x, generator)
+    return model.sample_prior_f(x, generator)
 
 
 @dataclass(frozen=True)

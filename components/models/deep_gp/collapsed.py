@@ -168,10 +168,10 @@ class CollapsedMDGP(nn.Module):
             with torch.no_grad():
                 labels, _ = self._labels(eps)
                 posterior = self.top.condition_on(labels)
-            parts.append(self.top.predict_given(posterior, labels, self.features(x, eps)[0]))
+            parts.append(self.top.predict_from(posterior, labels, self.features(x, eps)[0]))
         return pool(parts)
 
-    def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
+    def predict_f(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y | f) at n draws of f, separately at every row of x [B, D].
 
         The draws of f use at most ``MAX_WARP_DRAWS`` draws of v.
@@ -183,19 +183,19 @@ class CollapsedMDGP(nn.Module):
             of_this = n // warps + (i < n % warps)
             features = self.features(x, eps)[0]
             parts.append(
-                self.top.predict_from_conditioned(
+                self.top.predict_f_from(
                     self.top.condition_on(labels), labels, features, of_this, generator
                 )
             )
         return pool(parts)
 
     @torch.no_grad()
-    def sample_function(self, x: Tensor, generator: torch.Generator) -> Predictive:
+    def sample_prior_f(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """p(y | f) at one draw of the inner functions and of f from their priors, jointly at x
         [B, D]: S = 1."""
         v = self.draw_noise(None, 1, generator)[0]
         g, _ = self.inner(x, v)
-        return self.top.sample_function(torch.cat([g, x], -1) if self.pass_inputs else g, generator)
+        return self.top.sample_prior_f(torch.cat([g, x], -1) if self.pass_inputs else g, generator)
 
     def noise_parameters(self) -> list[nn.Parameter]:
         """Parameters of the observation noise, which ``noise_warmup`` keeps fixed."""

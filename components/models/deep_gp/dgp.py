@@ -96,7 +96,7 @@ class TwoLayers(nn.Module):
         mean, variance = self.top_moments(x, noise)
         return GaussianMixture(mean.unsqueeze(-1), (variance + self.noise_variance).unsqueeze(-1))
 
-    def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> GaussianMixture:
+    def predict_f(self, x: Tensor, n: int, generator: torch.Generator) -> GaussianMixture:
         """p(y | f_2) at n draws of f_1 and f_2, separately at every row of x [B, D]."""
         predictive = self.sample_predictive(x, n, generator)
         eps = standard_normal(predictive.mu.shape, generator, x)
@@ -105,7 +105,7 @@ class TwoLayers(nn.Module):
             predictive.mu + (predictive.v - noise).clamp_min(0).sqrt() * eps, noise
         )
 
-    def sample_function(self, x: Tensor, generator: torch.Generator) -> GaussianMixture:
+    def sample_prior_f(self, x: Tensor, generator: torch.Generator) -> GaussianMixture:
         """p(y | f_2) at one draw of both layers from their priors, jointly at x [B, D]: S = 1."""
         f = self.top.sample_prior(self.inner.sample_prior(x, generator), generator)[None]
         return GaussianMixture(f, torch.full_like(f, self.noise_variance))

@@ -146,7 +146,7 @@ class MultiTaskDGP(nn.Module):
         ]
         return pool(parts)
 
-    def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
+    def predict_f(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y | f) at n draws of λ, and of f given each, separately for every row of x [B, D]."""
         tops = self._sample_top_moments(x, n, generator)
         return pool(
@@ -157,7 +157,7 @@ class MultiTaskDGP(nn.Module):
         )
 
     @torch.no_grad()
-    def sample_function(self, x: Tensor, generator: torch.Generator) -> Predictive:
+    def sample_prior_f(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """p(y | f) at one draw of every layer from its prior, jointly at x [B, D]: S = 1.
 
         Source: Boustati (2021), section 2.1.2.3, eqs. (2.22) to (2.24)."""

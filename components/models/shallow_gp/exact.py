@@ -141,10 +141,10 @@ class ExactGP(LearnedGP):
 
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*, y) of every task at x [B, D], in closed form: S = 1; differentiable in x."""
-        return self.predict_given(self.condition(), self.evidence, x)
+        return self.predict_from(self.condition(), self.evidence, x)
 
     @torch.no_grad()
-    def sample_conditional(self, x: Tensor, generator: torch.Generator) -> Predictive:
+    def sample_f(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """p(y* | f) at one draw f | y, jointly at x [B, D] and all tasks: S = 1.
 
             f* = g* + K_*x (K + Σ)⁻¹ (y − g − ε),   (g, g*) a draw of the prior, ε ~ N(0, Σ)
@@ -153,7 +153,7 @@ class ExactGP(LearnedGP):
         labels = self.evidence
         condition = self.condition()
         rows, inverse = labels.x.reshape(-1, x.shape[1]).unique(dim=0, return_inverse=True)
-        prior = self.sample_function(torch.cat([rows, x]), generator)
+        prior = self.sample_prior_f(torch.cat([rows, x]), generator)
         assert isinstance(prior, GaussianMixture)
         g = prior.mu[0]  # [n + B, T]
         noise = (
@@ -168,18 +168,18 @@ class ExactGP(LearnedGP):
         f = g[len(rows) :].T + (K * weights).sum(-2)  # [T, B]
         return GaussianMixture(f.T[None], prior.v[:, : len(x)])
 
-    def predict_given(self, known: ExactGPCache, labels: Labels, x: Tensor) -> Predictive:
-        """``given_function`` from labels and their cache ``known``."""
+    def predict_from(self, known: ExactGPCache, labels: Labels, x: Tensor) -> Predictive:
+        """p(y* | x*, labels) in closed form, from labels and their cache ``known``."""
         return self.likelihood.predictive(*self._marginals(known, labels, x), None)
 
-    def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
+    def predict_f(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y | f) at n draws of f, separately at every row of x [B, D]."""
-        return self.predict_from_conditioned(self.condition(), self.evidence, x, n, generator)
+        return self.predict_f_from(self.condition(), self.evidence, x, n, generator)
 
-    def predict_from_conditioned(
+    def predict_f_from(
         self, known: ExactGPCache, labels: Labels, x: Tensor, n: int, generator: torch.Generator
     ) -> Predictive:
-        """Predictive from labels and their cache ``known``."""
+        """``predict_f`` from labels and their cache ``known``."""
         return predictive_at_draws(
             self.likelihood, *self._marginals(known, labels, x), n, generator
         )

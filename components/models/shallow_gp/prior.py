@@ -219,7 +219,7 @@ class LearnedGP(nn.Module):
         return self.likelihood.noise_parameters()
 
     @torch.no_grad()
-    def sample_function(self, x: Tensor, generator: torch.Generator) -> Predictive:
+    def sample_prior_f(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """p(y | f) at one draw f ~ GP(m, K), jointly at x [B, D] and all tasks: S = 1."""
         points, tasks = pair_with_tasks(x, self.covariance.n_tasks)
         groups = (len(tasks), len(x))  # [T, B]: one group per task, or a single group

@@ -100,7 +100,7 @@ class SparseGP(LearnedGP):
             noise = standard_normal((n, *mean.shape[1:]), generator, mean)
         return self.likelihood.predictive(mean, variance, noise)
 
-    def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
+    def predict_f(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y | f) at n draws of f, separately at every row of x [B, D]."""
         mean, variance, _ = self.marginals(*pair_with_tasks(x, self.covariance.n_tasks))
         return predictive_at_draws(self.likelihood, mean, variance, n, generator)

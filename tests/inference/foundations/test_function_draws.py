@@ -36,7 +36,7 @@ def one_input():
 
 def draws(module, x, n, conditional=False):
     generator = streams().noise
-    draw = module.sample_conditional if conditional else module.sample_function
+    draw = module.sample_f if conditional else module.sample_prior_f
     return torch.stack([components_of(draw(x, generator))[0, :, 0] for _ in range(n)])
 
 
@@ -112,6 +112,6 @@ def test_identity_mean_prevents_flattening():
 def test_every_family_draws_tasks(name):
     data = problem(T=2, keep=1.0)
     module = component("model", name, n_inducing=4).build(data, streams())
-    f = components_of(module.sample_function(data.test.x, streams().noise))
+    f = components_of(module.sample_prior_f(data.test.x, streams().noise))
     assert f.shape == (1, len(data.test.x), 2)
     assert f.isfinite().all()

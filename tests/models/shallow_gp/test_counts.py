@@ -148,5 +148,5 @@ def test_deep_process_supports_counts():
     predictive = module.sample_predictive(data.train.x, 4, streams().noise)
     assert isinstance(predictive, PoissonMixture)
     assert predictive.log_rate.shape == (4 * 20, 30, 1)
-    given = module.given_function(data.train.x, 7, streams().noise)
+    given = module.predict_f(data.train.x, 7, streams().noise)
     assert components_of(given).shape == (7, 30, 1)

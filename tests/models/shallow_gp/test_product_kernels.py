@@ -57,7 +57,7 @@ def test_linear_top_layer_equals_equation_3_16():
     eps = torch.randn(module.inner.q_mean.shape, generator=generator(1)).to(F64)
     g, new = (module.features(x, eps)[0] for x in (p.train.x, p.test.x))
     labels = module._labels(eps)[0]
-    ours = module.top.predict_given(module.top.condition_on(labels), labels, new)
+    ours = module.top.predict_from(module.top.condition_on(labels), labels, new)
     total = 0.0
     for t in range(3):
         rows = p.train.mask[:, t]
