@@ -52,7 +52,7 @@ def free_memory() -> int | None:
 
 def free_device_memory(device: torch.device) -> int | None:
     """Bytes of tensors that this process could hold on a device: free memory plus the memory that
-    it holds already, most of it cached after an earlier replicate; None: unknown."""
+    it holds already, most of it cached after an earlier replicate; None if unknown."""
     if device.type == "cuda":
         import torch
 

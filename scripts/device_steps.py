@@ -134,7 +134,7 @@ def report(device: str, threads: list[int], repeats: int, count: int) -> None:
         for name, keys in COUNTED.items():
             waits, counter = count_waits_of_steps(make_step(Path(folder), device, keys))
             places_text = ", ".join(f"{where} {n / 10:.1f}" for where, n in counter.most_common(8))
-            print(f"waits a step | {name} | {waits:.1f} | {places_text}", flush=True)
+            print(f"waits per step | {name} | {waits:.1f} | {places_text}", flush=True)
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 """``make index``: write ``components/index.json``, the declarations of all components and the options
 of all commands.
 
-Each is imported once; `runner list`, `show`, completion and the validation of keys read the index
-and do not need torch.
+Each component is imported once; `runner list`, `show`, completion and the validation of keys read
+the index and do not need torch.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def copy_tree(folder: Path) -> Path:
 
 
 def run_tests(copy: Path, words: Sequence[str]) -> tuple[int | None, str]:
-    """Exit code of pytest on a copy (None: timeout), and its last lines of output."""
+    """Exit code of pytest on a copy (None after a timeout), and its last lines of output."""
     command = [sys.executable, "-m", "pytest", *PYTEST, "not slow", *words]
     environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     try:

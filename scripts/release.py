@@ -1,7 +1,8 @@
 """``python -m scripts.release ADDRESS TAG``: prepare a checkout for the package index.
 
 Links of README.md become addresses at the tag, because the index has no other files, and
-pyproject.toml gets the addresses of the project.  The workflow knows the address of its repository.
+pyproject.toml gets the addresses of the project.  The workflow provides the address of its
+repository.
 """
 
 from __future__ import annotations

@@ -31,11 +31,12 @@ NO_GRADIENT = (
 
 @dataclass(frozen=True)
 class Attacked:
-    """A posterior under attack, and the bounds of its inputs (None: unbounded).
+    """A posterior under attack, and the bounds of its inputs (unbounded if None).
 
-    For a posterior of draws, ``expectation`` selects the predictive behind the gradient: averaged
-    over all draws, over a few fresh ones at each step, or a single draw for the whole attack (a
-    control for the effect of averaging).  Success is always judged with all draws."""
+    For a posterior of draws, ``expectation`` selects the predictive that supplies the gradient:
+    averaged over all draws, over a few fresh ones at each step, or a single draw for the whole
+    attack (a control for the effect of averaging).  Success is always judged with all draws.
+    """
 
     posterior: Predicts
     bounds: tuple[float, float] | None = None
@@ -125,7 +126,8 @@ class Attacked:
         aim: bool = True,
         towards: Tensor | None = None,
     ) -> Answer:
-        """Success of the attack at x, and a criterion with its gradient in x, in one pass.
+        """Success of the attack at x, and a criterion with its gradient with respect to x, in one
+        pass.
 
         The gradient is taken in the input only.  The victim itself judges success, with all draws
         and
@@ -215,12 +217,11 @@ class Attacked:
         return *_zero_nonfinite_rows(gradient.to(x.dtype)), predictive
 
     def jacobian(self, x: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """log p(t, c|x) of every task and class [B, T, C] and its gradient in the input [B, T, C,
-        D].
+        """log p(t, c|x) of every task and class [B, T, C], and its gradient with respect to the
+        input [B, T, C, D].
 
         Raises:
-            ConfigMismatchError: the prediction does not depend on the input in a differentiable
-                way.
+            ConfigMismatchError: the prediction is not differentiable with respect to the input.
         """
         posterior = self.gradient_posterior(generator)
         with torch.enable_grad():
@@ -244,7 +245,7 @@ class Attacked:
         return x if self.bounds is None else x.clamp(*self.bounds)
 
     def _to_victim_format(self, x: Tensor) -> Tensor:
-        """x in the format of the posterior behind the gradient."""
+        """Convert x to the format of the posterior that supplies the gradient."""
         return x.detach() if self.shadow is None else x.detach().to(FORMATS[self.precision])
 
     def _slope(
@@ -255,7 +256,7 @@ class Attacked:
         where: Tensor | None,
         towards: Tensor | None,
     ) -> Tensor:
-        """The criterion's derivative in the logits [S, B, T, C].
+        """The criterion's derivative with respect to the logits [S, B, T, C].
 
         In rows outside ``where`` it is the derivative of log p(y|x).
         """

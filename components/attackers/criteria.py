@@ -67,8 +67,8 @@ def soften_logits(predictive: Categorical, y: Tensor, norm: NormName) -> Categor
 
     The largest standard deviation over classes of such a row becomes at most ``SPREAD``.  An
     attack in L1 uses only the largest derivatives and is not weakened by a common standard
-    deviation of logits: all rows get it, so that networks with identical decisions are attacked
-    alike.
+    deviation of logits: all rows get it, so that networks with identical decisions are attacked in
+    the same way.
     """
     logits = predictive.logits
     factor = torch.minimum(

@@ -36,7 +36,7 @@ def require_norm(measure: Measure) -> NormName:
 
 @dataclass(frozen=True)
 class BoxSpace:
-    """D real inputs between two bounds (None: unbounded)."""
+    """D real inputs between two bounds (unbounded if None)."""
 
     # small gradient steps are possible, and the simplest black box is noise
     smooth: ClassVar[bool] = True

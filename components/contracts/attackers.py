@@ -277,7 +277,7 @@ class Injection(Component):
         """Unit of the budgets: the observation noise's standard deviation, in units of y.
 
         Returns:
-            The standard deviation; None: the model's own.
+            The standard deviation; None for the model's own.
         """
         return None
 
@@ -308,7 +308,7 @@ class Injection(Component):
             victim: the filter under attack.
             rng: random streams; draws are from the stream ``attack`` only.
             eps: budget ε ≥ 0 at each time, in units of the noise.
-            found: shifts [R, T, dy] of this attacker with a smaller budget; None: it is the
+            found: shifts [R, T, dy] of this attacker with a smaller budget; None if it is the
                 first.
 
         Returns:

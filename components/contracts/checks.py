@@ -60,7 +60,7 @@ def check_shape(what: str, given: Tensor | NDArray[Any], *expected: int | None) 
     Args:
         what: name of the given array in the message, such as "the filtered states".
         given: the array.
-        expected: its size along each dimension; None: any.
+        expected: its size along each dimension; None for any.
 
     Raises:
         ConfigMismatchError: the shapes differ.

@@ -49,7 +49,7 @@ def to_logits(values: Tensor, outputs: Outputs) -> Tensor:
 def guess_output_kind(values: Tensor) -> NonLogitKind | None:
     """Guess the kind of the outputs for many inputs, unless they look like logits.
 
-    None: they look like logits, or there are too few to decide.
+    None if they look like logits, or there are too few to decide.
 
     Args:
         values: [..., C], or [..., 1] of one output for a binary label.

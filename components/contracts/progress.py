@@ -20,7 +20,7 @@ _listener: ContextVar[ProgressFn | None] = ContextVar("listener", default=None)
 
 @contextmanager
 def listen(on_part: ProgressFn | None) -> Iterator[None]:
-    """Send reports made inside this context to ``on_part``; None: discard them."""
+    """Send reports made inside this context to ``on_part``; None discards them."""
     outer = _listener.get()
     _listener.set(on_part)
     try:

@@ -78,7 +78,7 @@ class Facts:
     def column_indices(
         self, key: str, wanted: list[str] | None, names: list[str], what: str
     ) -> list[int]:
-        """Indices of the columns named by a key of the block; None: all columns.
+        """Indices of the columns named by a key of the block; None for all columns.
 
         Raises:
             ConfigMismatchError: there are no columns, or none of that name."""

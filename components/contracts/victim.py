@@ -42,7 +42,7 @@ class Answer:
 
 
 class Victim(Protocol):
-    """A posterior under attack, and the smallest and largest value an input can take (None: any).
+    """A posterior under attack, and the smallest and largest value an input can take (any if None).
 
     Class numbers y are [B, T], negative where the label is missing."""
 
@@ -105,11 +105,12 @@ class Victim(Protocol):
         aim: bool = True,
         towards: Tensor | None = None,
     ) -> Answer:
-        """Test whether x is misclassified, and compute a criterion with its gradient in x.
+        """Test whether x is misclassified, and compute a criterion with its gradient with respect
+        to x.
 
         Misclassification is always judged in full precision.  If the gradient has another format,
         full precision is used only for rows that appear to have reached the goal (misclassified, or
-        correctly classified if ``aim`` is False); the others are taken not to have reached it.
+        correctly classified if ``aim`` is False); the others count as not having reached it.
         ``towards`` [B, T] are classes; the criterion is taken against these only.
         """
         ...

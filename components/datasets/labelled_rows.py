@@ -12,7 +12,7 @@ from components.contracts.roles import Setting
 def labelled_rows(x: Tensor, y: Tensor, setting: Setting, mask: Tensor | None = None) -> Batch:
     """Inputs x [B, D] and labels y [B, T]; inputs and real labels have the dtype of the run.
 
-    ``mask`` [B, T] marks observed labels; None: all.
+    ``mask`` [B, T] marks observed labels; None for all.
     """
     dtype = setting.dtype if y.is_floating_point() else y.dtype
     mask = torch.ones_like(y, dtype=torch.bool) if mask is None else mask

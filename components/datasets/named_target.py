@@ -18,7 +18,7 @@ from components.problems.density import Density
 
 @dataclass(frozen=True)
 class Variable:
-    """A block of unknowns, its bijection from θ (None: identity), and its start θ ~ N(centre,
+    """A block of unknowns, its bijection from θ (identity if None), and its start θ ~ N(centre,
     spread²), elementwise."""
 
     name: str
@@ -114,7 +114,7 @@ class NamedTarget(NamedVariables):
 
     def scale(self, mean: Tensor, sd: Tensor) -> Tensor | None:
         """Standard deviations of θ [P] from the variables' ones, by the slope of each bijection at
-        the mean; None: other parameters are reported."""
+        the mean; None if other parameters are reported."""
         if self.report is not None:
             return None
         blocks = []

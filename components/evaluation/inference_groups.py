@@ -119,7 +119,7 @@ def _draw_groups(problem: Problem, draws: Draws, rng: Rng) -> Groups:
 
 
 def _observations(problem: Problem, draws: Draws) -> int | None:
-    """Number of training labels; None: they are not independent given the parameters."""
+    """Number of training labels; None if they are not independent given the parameters."""
     if isinstance(draws, StructuralDraws):
         return draws.series.y.shape[1]
     if isinstance(problem, Supervised):

@@ -26,7 +26,7 @@ SHORT = "not in a smoke run, which is too short"
 
 
 def run_checks(run: FinishedRun, smoke: bool, declared: bool = False) -> list[Check]:
-    """All checks of a finished run: of its scores, predictions and draws, and those of its method.
+    """All checks of a finished run: scores, predictions, draws, and the checks of its method.
 
     For a smoke run only the scores are checked, because it takes few steps.  ``declared`` is as in
     ``class_checks``.

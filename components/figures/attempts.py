@@ -1,5 +1,4 @@
-"""Figures and tables, made separately, so that a failure affects neither the others nor any
-score."""
+"""Figures and tables, made separately, so that a failure affects neither other figures nor scores."""
 
 from __future__ import annotations
 

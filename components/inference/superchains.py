@@ -31,7 +31,7 @@ class Superchains(BaseModel):
 
 
 def count_superchains(method: object) -> int | None:
-    """Number of superchains of a method as configured; None: each chain has its own start."""
+    """Number of superchains of a method as configured; None if each chain has its own start."""
     return method.superchains if isinstance(method, Superchains) else None
 
 

@@ -31,7 +31,7 @@ def entropy(x: Tensor, k: int = NEIGHBOUR) -> Tensor:
     Raises ValueError for k or fewer distinct draws.
 
     Source: Kozachenko and Leonenko (1987); Kraskov, Stögbauer and Grassberger (2004), eq. (20), for
-    any k; the weights of repeated draws are ours."""
+    any k; the weights of repeated draws are an extension."""
     n, P = x.shape
     points, times = x.unique(dim=0, return_counts=True)
     repeats = len(points) < n

@@ -61,6 +61,6 @@ def base_name(score: str) -> str:
 
 
 def better(score: str) -> ScoreDirection | None:
-    """``higher`` or ``lower``; None: no direction, or the score is not in the table."""
+    """``higher`` or ``lower``; None without a direction, or if the score is not in the table."""
     name = base_name(score)
     return "higher" if name in SCORES["higher"] else "lower" if name in SCORES["lower"] else None

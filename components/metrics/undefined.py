@@ -29,7 +29,7 @@ def stack_scores(each: Sequence[Scores]) -> NamedScores:
 
 
 def reason(name: str, value: float, classes: bool = False) -> str | None:
-    """Known reason for a non-finite score; None: it should be finite.
+    """Known reason for a non-finite score; None if it should be finite.
 
     ``classes``: True if its labels are classes."""
     bare = name.removeprefix("one_ahead/").split("/")[0]

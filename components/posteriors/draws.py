@@ -153,14 +153,14 @@ class Draws:
 
     def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
         """Predictive, and a function from ∂/∂f [S, B, T, C] to ∂/∂x [B, D] without autograd graph;
-        None: not available for the model."""
+        None if not available for the model."""
         if self.log_weights is not None or not isinstance(self.model, ReversesPredictive):
             # weighted draws are resampled at each call, which must happen only once
             return None
         return self.model.predictive_reversed(self._equal_weight_draws(generator), x)
 
     def in_format(self, dtype: torch.dtype) -> Draws | None:
-        """Copy of the predicting parts in another floating-point format; None: not available for
+        """Copy of the predicting parts in another floating-point format; None if not available for
         the model."""
         if not isinstance(self.model, CastableNetwork):
             return None
@@ -240,7 +240,7 @@ class Draws:
         return (each + log_weights.log_softmax(0)[:, None]).logsumexp(0)
 
     def clusters(self, batch: Rows) -> Tensor | None:
-        """Mean of p(z_b = k | x_b) over at most 500 draws, evenly spaced [B, K]; None: the model
+        """Mean of p(z_b = k | x_b) over at most 500 draws, evenly spaced [B, K]; None if the model
         has no clusters."""
         if not isinstance(self.model, Clustered):
             return None

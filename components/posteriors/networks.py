@@ -40,7 +40,7 @@ class Networks(Generic[N]):
         self, x: torch.Tensor, generator: torch.Generator
     ) -> tuple[Predictive, Reverse] | None:
         """Predictive, and a function from ∂/∂f [K, B, T, C] to ∂/∂x [B, D] without autograd graph;
-        None: not available for a network."""
+        None if not available for a network."""
         pairs = [
             both
             for n in self.networks
@@ -54,7 +54,7 @@ class Networks(Generic[N]):
         ).sum(0)
 
     def in_format(self, dtype: torch.dtype) -> Networks[CastableNetwork] | None:
-        """A copy in another floating-point format; None: not available for a network."""
+        """A copy in another floating-point format; None if not available for a network."""
         copies = [
             network.in_format(dtype)
             for network in self.networks

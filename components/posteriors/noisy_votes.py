@@ -56,7 +56,7 @@ class SmoothedNetwork:
 
     def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
         """Predictive, and a function from ∂/∂f [1, B, T, C] to ∂/∂x [B, D] without autograd graph;
-        None: not available for the network."""
+        None if not available for the network."""
         network = self.network
         if not isinstance(network, ReversesInputs):
             return None

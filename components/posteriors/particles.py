@@ -27,7 +27,7 @@ class Particles:
 
     def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
         """Predictive, and a function from ∂/∂f [K, B, T, C] to ∂/∂x [B, D] without autograd graph;
-        None: not available for the model."""
+        None if not available for the model."""
         return (
             self.model.predictive_reversed(self.theta, x)
             if isinstance(self.model, ReversesPredictive)
@@ -35,7 +35,7 @@ class Particles:
         )
 
     def in_format(self, dtype: torch.dtype) -> Self | None:
-        """A copy in another floating-point format; None: not available for the model."""
+        """A copy in another floating-point format; None if not available for the model."""
         if not isinstance(self.model, CastableNetwork):
             return None
         return replace(self, model=self.model.in_format(dtype), theta=self.theta.detach().to(dtype))
@@ -70,7 +70,7 @@ class BlockwiseParticles(Particles):
 
     def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Categorical, Reverse] | None:
         """Predictive, and a function from ∂/∂f [1, K B, T, C] to ∂/∂x [K B, D] without autograd
-        graph; None: not available for the model."""
+        graph; None if not available for the model."""
         if not isinstance(self.model, ReversesPredictive):
             return None
         both = self.model.predictive_reversed(self.theta, x.unflatten(0, (len(self.theta), -1)))

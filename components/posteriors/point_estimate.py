@@ -24,7 +24,7 @@ class PointEstimate:
 
     def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
         """Predictive, and a function from ∂/∂f [1, B, T, C] to ∂/∂x [B, D] without autograd graph;
-        None: not available for the network."""
+        None if not available for the network."""
         both = self.network.reverse(x) if isinstance(self.network, ReversesInputs) else None
         if both is None:
             return None
@@ -32,7 +32,7 @@ class PointEstimate:
         return self.network.output_predictive(f[None]), lambda g: back(g[0])
 
     def in_format(self, dtype: torch.dtype) -> PointEstimate | None:
-        """A copy in another floating-point format; None: not available for the network."""
+        """A copy in another floating-point format; None if not available for the network."""
         return (
             PointEstimate(self.network.in_format(dtype))
             if isinstance(self.network, CastableNetwork)

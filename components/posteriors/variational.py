@@ -27,7 +27,7 @@ class DropoutPosterior(DrawsByNumber):
         return self.network.output_predictive(self.network(x, generator, self.n_predict))
 
     def in_format(self, dtype: torch.dtype) -> DropoutPosterior | None:
-        """A copy in another floating-point format; None: not available for the network."""
+        """A copy in another floating-point format; None if not available for the network."""
         return (
             replace(self, network=self.network.in_format(dtype))
             if isinstance(self.network, CastableNetwork)

@@ -13,7 +13,7 @@ FORMATS = [date + clock for date in _DATES.split(";") for clock in _CLOCKS]
 
 
 def date_values(text: str, form: str, parts: Sequence[str]) -> list[float] | None:
-    """Parts of a date: days since 1970, year, month, weekday (1 is Monday), hour.  None: the text
+    """Parts of a date: days since 1970, year, month, weekday (1 is Monday), hour.  None if the text
     has a different format."""
     try:
         time = datetime.strptime(text, form).replace(tzinfo=None)

@@ -87,7 +87,7 @@ class Density(KnowsTruth):
 
     @property
     def moments(self) -> ReferenceMoments | None:
-        """The known moments; None: they are not known."""
+        """The known moments; None if they are not known."""
         if self.mean is None or self.second_moment is None:
             return None
         errors = (self.mean_error, self.second_moment_error)
@@ -97,7 +97,7 @@ class Density(KnowsTruth):
 
     @property
     def coordinate_scale(self) -> Tensor | None:
-        """Standard deviation of each coordinate of θ [P] under the target; None: not known."""
+        """Standard deviation of each coordinate of θ [P] under the target; None if not known."""
         if self.scale is None and self.constrain is None and self.moments is not None:
             return self.moments.variances()[0].sqrt()
         return self.scale

@@ -89,7 +89,7 @@ class RowProblem(KnowsTruth, Generic[B]):
         return None
 
     def show(self, batch: B, rows: Tensor | None, step: int, rng: Rng) -> B:
-        """The batch of a step for a method; ``rows`` are its row numbers, None: all."""
+        """The batch of a step for a method; ``rows`` are its row numbers, None for all."""
         return batch
 
     def batches(

@@ -40,7 +40,7 @@ class InputColumn:
         return [*names, f"{self.name} {MISSING}"][: self.n_inputs]
 
     def encode(self, cell: str, number: Callable[[str], float | None]) -> list[float] | None:
-        """Inputs for a nonempty cell; None: the column does not have such a value."""
+        """Inputs for a nonempty cell; None if the column does not have such a value."""
         values: list[float] | None = None
         if self.levels:
             values = [float(cell == level) for level in self.levels[1:]]

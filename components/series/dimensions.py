@@ -16,7 +16,7 @@ from components.series.sequence import Sequence
 
 
 def model_dims(model: object, device: torch.device) -> tuple[int | None, int | None]:
-    """Dimensions dx of a model's state and dy of its observations; None: unknown."""
+    """Dimensions dx of a model's state and dy of its observations; None if unknown."""
     generator = torch.Generator(device).manual_seed(0)  # a draw used only for its shape
     if isinstance(model, Parameterised):
         model = model.at(model.draw_prior(1, generator))

@@ -278,7 +278,7 @@ class Forecasting(Sequence):
     def plan_budget(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> PlannedBudget | None:
         """Best use of the budget.
 
-        None: the problem has no budget, or the posterior has no effects of inputs.
+        None if the problem has no budget, or the posterior has no effects of inputs.
         """
         if (
             self.budget is None

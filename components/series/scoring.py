@@ -48,8 +48,8 @@ class PredictionScore:
     def __call__(self, observations: Tensor, predicted: Tensor) -> Tensor | None:
         """Score of predictions ŷ_{t|t−1} for the first times; -> [R].
 
-        Predictions are [R, t, dy], and all observations are given [R, T, dy]. None: no time can be
-        compared yet.
+        Predictions are [R, t, dy], and all observations are given [R, T, dy]. None if no time can
+        be compared yet.
         """
         if self.late:
             predicted = predicted[:, 1:]

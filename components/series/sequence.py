@@ -46,7 +46,7 @@ Drawing = Callable[["Sequence", SmoothedStates], "Figures"]
 def _select_named_states(posterior: SmoothedStates, names: int) -> SmoothedStates | None:
     """Posterior so far of the first coordinates of the states, those with names.
 
-    A model may add derivatives.  None: no observations or no stored draws yet.
+    A model may add derivatives.  None without observations or stored draws.
     """
     if posterior.mean.shape[1] == 0:
         return None
@@ -131,7 +131,7 @@ class Sequence(KnowsTruth):
 
     def another(self, rng: Rng) -> Sequence | None:
         """An alternative realisation: other observations of the same states, corrupted by the same
-        attacker.  None: the data are not simulated."""
+        attacker.  None if the data are not simulated."""
         if self.realise is not None:
             return self.realise(rng)
         if self.redraw is None:
@@ -165,15 +165,18 @@ class Sequence(KnowsTruth):
         return f"{name}, {unit}"
 
     def check_one_number(self, choice: str) -> None:
-        """Raise ConfigMismatchError if a univariate component meets multivariate observations."""
+        """Raise ConfigMismatchError if a univariate component is used for multivariate
+        observations.
+        """
         if self.observations.shape[2] != 1:
             raise ConfigMismatchError(
                 f"{choice}: supports only univariate series, but dataset={self.name} is multivariate"
             )
 
     def check_single(self, choice: str) -> None:
-        """Raise ConfigMismatchError if a component for one univariate series (``model=dlm``) meets
-        several series or values."""
+        """Raise ConfigMismatchError if a component for one univariate series (``model=dlm``) is
+        used for several series or values.
+        """
         replicates, _, numbers = self.observations.shape
         if replicates > 1 or numbers != 1:
             raise ConfigMismatchError(

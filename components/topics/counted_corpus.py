@@ -24,7 +24,7 @@ Documents = Sequence[Sequence[str]]
 def build_vocabulary(
     documents: Documents, n: int | None, at_least: int, at_most: float, left_out: frozenset[str]
 ) -> list[str]:
-    """Return the n words in most documents (None: all), ties in alphabetical order, among words
+    """Return the n words in most documents (all if None), ties in alphabetical order, among words
     outside ``left_out`` in at least ``at_least`` documents and at most a share ``at_most`` of
     them."""
     counts = Counter(word for document in documents for word in set(document))

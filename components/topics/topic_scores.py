@@ -102,8 +102,8 @@ def coherence(topics: Tensor, documents: Counts) -> Tensor:
     """Compute the mean normalised pointwise mutual information of pairs of a topic's ten top words,
     [K], −1 to 1.
 
-    Probabilities are shares of documents with a word, or with both; pairs without a common document
-    count −1, and pairs in every document 0.
+    Probabilities are shares of documents with a word, or with both words; pairs without a common
+    document count −1, and pairs in every document 0.
 
     Source: Bouma (2009); Aletras and Stevenson (2013)."""
     top = top_words(topics, min(TOP, topics.shape[1]))

@@ -76,7 +76,7 @@ EVALUATIONS = 24  # number of evaluations, spaced geometrically in cost
 
 
 class BudgetKeys(BaseModel):
-    """Cost limits for the training of a replicate, by kind; None: no limit."""
+    """Cost limits for the training of a replicate, by kind; None for no limit."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     densities: PositiveInt | None = None

@@ -118,7 +118,7 @@ class Result:
 
     @cached_property
     def checks(self) -> pd.DataFrame:
-        """Checks of the run and of its attack: about, check, passed (None: not checked), detail.
+        """Checks of the run and of its attack: about, check, passed (None if not checked), detail.
 
         Example:
             >>> result.checks.loc[0, ["about", "check", "passed"]].tolist()
@@ -159,7 +159,8 @@ class Result:
 
     @property
     def posterior(self) -> Any:
-        """Result of inference (``components.contracts.posteriors``), rebuilt from the newest checkpoint.
+        """Result of inference (``components.contracts.posteriors``), rebuilt from the newest
+        checkpoint.
 
         It belongs to the last of several sequentially computed replicates; ``replicate`` is its
         number.

@@ -65,7 +65,7 @@ class Comparison:
 
         Args:
             records: the runs.
-            reference: label of the first run of all tested pairs; None: every pair.
+            reference: label of the first run of all tested pairs; None for every pair.
             everything: include all keys of the configs in ``settings``.
         """
         return cls(
@@ -128,7 +128,7 @@ def make_pair_tests(records: Records, reference: str | None = None) -> pd.DataFr
 
     Args:
         records: runs by label.
-        reference: label of the first run of all pairs; None: every pair of runs.
+        reference: label of the first run of all pairs; None for every pair of runs.
     """
     import pandas as pd
 

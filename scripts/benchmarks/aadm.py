@@ -95,7 +95,9 @@ class Steps:
 
 
 def assert_equal() -> None:
-    """Compare five steps with the loop, and separate with shared draws for one row."""
+    """Assert that five steps equal those of the loop, and separate draws equal shared ones for one
+    row.
+    """
     ours = Steps(50, "shared")
     loop = Steps(50, "shared", by_loop=True)
     values = [[step() for _ in range(5)][-1] for step in (ours, loop)]

@@ -132,7 +132,7 @@ def compute_odds(posterior: Any, x: Tensor, seed: int) -> Tensor:
 def assert_equal(problem: Supervised, x: Tensor, rows: list[Any], report: Report) -> None:
     method, posterior = learn(problem, variance=0.0, draws=1)
     odds = compute_odds(posterior, x, 0)
-    assert float(odds.min()) > 1e-30, "comparison is void for impossible messages"
+    assert float(odds.min()) > 1e-30, "messages of probability zero cannot be compared"
     loops = MessageLoops(method, posterior, 0)
     for value, row in zip(odds, rows, strict=True):
         report.assert_close("odds, known attacker", value, loops.spam(row)[0], 1e-8)

@@ -80,14 +80,16 @@ def measure(options: Namespace, report: Report) -> None:
         python -m scripts.benchmarks attacks --images 100 --repeats 5
 
     All attacks start from the images of the same trained networks (784-400-400-10 and convolutional),
-    with an ε for which about half of the images are misclassified.  Ours is timed with the defaults,
-    which skip misclassified images; with all steps for all images, like the others; and, if the CPU
-    supports bfloat16, with gradients in that format, against full precision and scored in it.
+    with an ε for which about half of the images are misclassified.  Our attack is timed with the
+    defaults, which skip misclassified images; with all steps for all images, like the peers; and,
+    if the CPU supports bfloat16, with gradients in this format against full precision, in which
+    both are scored.
 
     Our float32 products use oneDNN; the peers use MKL, which does not use AVX-512 on an AMD EPYC.
-    There the ratio of the MLP with all steps is 2.1; its goal is for processors on which both take the
-    same time.  Compared with float32 of oneDNN, bfloat16 is 1.6 (MLP) and 1.5 (CNN) times faster;
-    compared with MKL it was 3.0 and 1.7."""
+    On that processor the ratio of the MLP with all steps is 2.1; the goal is for processors on
+    which both libraries take the same time.  Compared with float32 of oneDNN, bfloat16 is 1.6 (MLP)
+    and 1.5 (CNN) times faster; compared with MKL it was 3.0 and 1.7.
+    """
     generator = torch.Generator().manual_seed(0)
     for name, network in train_networks(generator).items():
         x, y = draw_images(options.images, generator)

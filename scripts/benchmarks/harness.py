@@ -1,8 +1,8 @@
 """Harness of the benchmarks: options, interleaved timing, ratios, printing and the JSON line.
 
 ``table.yaml`` has the function, the peer, the goals and the options of every benchmark.  The
-function defines our way and the peers' ways to compute a workload, and asserts equal results before
-timing them::
+function defines our implementation and the peers' ("ways") of a workload, and asserts equal results
+before timing them::
 
     def measure(options, report):
         ways = {"ours": ..., "broadcast": ...}
@@ -10,8 +10,8 @@ timing them::
         report.race("K = 100", ways, options.repeats)
 
 Ways are timed alternately, in CPU seconds of this process, so that other load on the machine affects
-all of them equally.  A ratio is the peer's time over ours, paired run by run: above 1 ours is faster.
-The report has its median and quartiles.
+all of them equally.  A ratio is the peer's time divided by ours, paired run by run; above 1 ours is
+faster. The report shows the median and quartiles.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Seconds = dict[str, np.ndarray[Any, np.dtype[Any]]]
 
 
 class Measured(float):
-    """Seconds measured by a way itself, used in place of the harness's clock."""
+    """Seconds measured by an implementation itself, used in place of the harness's clock."""
 
 
 class Option(BaseModel):
@@ -151,7 +151,7 @@ class Report:
     def race(self, case: str, ways: Mapping[str, Way], repeats: int, **keys: Any) -> Seconds:
         """Time ways and compare the first, ours, with each of the others.
 
-        ``{}`` in a case is replaced by the name of the other; ``keys`` are passed to ``time``.
+        ``{}`` in a case is replaced by the name of the peer; ``keys`` are passed to ``time``.
         """
         seconds = self.time(ways, repeats, **keys)
         ours, *others = ways

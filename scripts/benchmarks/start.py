@@ -56,13 +56,15 @@ def measure(options: Namespace, report: Report) -> None:
         python -m scripts.benchmarks start
 
     CPU seconds (user and system) from the start of the process to the first step of inference.  Every
-    run imports torch, so the ratio is below 1; the goal is 1/1.3.  Of the other 0.25 to 0.35 s
-    composition takes 0.08 s, and imports (ours, Hydra, pydantic) up to 0.2 s.  The ratio varies by 10 %
-    within an hour on an idle machine: when importing torch takes 0.8 s, all but the particle filter
-    reach 1/1.3; when it takes 0.7 s, they reach 0.65 to 0.75, and the goals are below these values.  A
-    particle filter draws its first particles with a compiled loop: importing numba takes 0.24 s and
-    loading its first loop 0.34 s.  A finished run does not import torch.  An untimed first run creates
-    bytecode and compiled loops, which users have from their second run on."""
+    run imports torch, so the ratio is below 1; the goal is 1/1.3.  Of the remaining 0.25 to 0.35 s,
+    composition takes 0.08 s, and imports (ours, Hydra, pydantic) take up to 0.2 s.  The ratio
+    varies by 10 % within an hour on an idle machine: when importing torch takes 0.8 s, all but the
+    particle filter reach 1/1.3; when it takes 0.7 s, they reach 0.65 to 0.75, and the goals are
+    below these values.  A particle filter draws its first particles with a compiled loop: importing
+    numba takes 0.24 s and loading its first loop 0.34 s.  A finished run does not import torch.  An
+    untimed first run creates bytecode and compiled loops, which users have from their second run
+    on.
+    """
     folders = count()
     with tempfile.TemporaryDirectory() as folder:
         overrides = ["smoke=true", "offline=true", "tracking=false"]

@@ -118,7 +118,7 @@ def build_problem(y: Array, X: Array, u: Array | None = None) -> Sequence:
 def build_ours(y: Array, X: Array, chains: int, size: float | None = 3.0) -> Callable[[int], Array]:
     """Function that continues the chains by n sweeps of the compiled loop: (σ, level σ, β) [n, C, …].
 
-    ``size`` is the expected number of included columns; None: all."""
+    ``size`` is the expected number of included columns; None for all."""
     series = build_problem(y, X)
     rng = Streams(0)
     blocks = [component("block", "local_level", df=DF, guess=GUESS, upper=None)]
@@ -219,12 +219,14 @@ def compare_with_nuts(n: int, repeats: int, report: Report) -> None:
 def measure(options: Namespace, report: Report) -> None:
     """Gibbs sweeps of a structural series against bsts-causalimpact (Rust) and NumPyro's NUTS.
 
-    Compared are draws per second with spike and slab, for one chain and for 32 together, against the
-    Rust sampler; and, for a level without columns, effective draws of the level's σ and draws per
-    second against NUTS.  Means of both σ of the level, and of β with three columns always included,
-    must agree within 4 Monte-Carlo errors.  With candidate columns only the speed of the Rust sampler
-    is compared, not its posterior, because its Bayes factor has 1/(1 + g) instead of g/(1 + g).  The
-    last case is a fit of 4,000 draws with a level, five channels and seven regressors."""
+    The comparison covers draws per second with spike and slab, for one chain and for 32 together,
+    against the Rust sampler; and, for a level without columns, effective draws of the level's σ and
+    draws per second against NUTS.  Means of both σ of the level, and of β with three columns always
+    included, must agree within 4 Monte-Carlo errors.  With candidate columns only the speed of the
+    Rust sampler is compared, not its posterior, because its Bayes factor has 1/(1 + g) instead of
+    g/(1 + g).  The last case is a fit of 4,000 draws with a level, five channels and seven
+    regressors.
+    """
     for compare in (compare_with_rust, compare_with_nuts):
         with suppress(AbsentPeer):
             compare(options.draws, options.repeats, report)

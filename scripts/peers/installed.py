@@ -14,7 +14,9 @@ OWN = Path(__file__).parents[2] / ".venv-peers" / "bin" / "python"
 
 
 class AbsentPeer(SystemExit):
-    """A peer is not installed; prints a line, and a benchmark may continue without the peer."""
+    """A peer that is not installed: a line is printed, and a benchmark may continue without the
+    peer.
+    """
 
     def __init__(self, peer: str):
         print(

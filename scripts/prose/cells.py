@@ -49,7 +49,7 @@ def pair_cells(first: KeyedCell, second: KeyedCell) -> PairedDifference:
 
 
 def estimate_difference(first: KeyedCell, second: KeyedCell) -> Estimate:
-    """First minus second."""
+    """Difference of two cells, the first minus the second."""
     pair = pair_cells(first, second)
     failure = mark_failures(join_failures(first.cell.failed, second.cell.failed))
     few = pair.n < MIN_REPLICATES
@@ -58,8 +58,9 @@ def estimate_difference(first: KeyedCell, second: KeyedCell) -> Estimate:
 
 
 def estimate_ratio(first: KeyedCell, second: KeyedCell) -> Estimate:
-    """First over second.  SE by the delta method: the SE of the mean of a − ratio · b, divided by the
-    mean of b."""
+    """Ratio of two cells, the first over the second.  SE by the delta method: the SE of the mean of
+    a − ratio · b, divided by the mean of b.
+    """
     difference = estimate_difference(first, second)
     a = first.cell.values
     b = second.cell.values

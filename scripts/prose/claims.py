@@ -79,7 +79,7 @@ def claim(lookup: Lookup, word: str, key: str, other: str) -> str:
     for (first, second), test in zip(pairs, tests, strict=True):
         if (supported := find_word(first, test)) != word:
             shown = describe(first, second, test)
-            raise ProseError(f"{first} less {second} is {supported}, not {word}: {shown}")
+            raise ProseError(f"{first} minus {second} is {supported}, not {word}: {shown}")
     if len(pairs) == 1:
         return describe(*pairs[0], tests[0])
     p = [test.p_holm for test in tests if not math.isnan(test.p_holm)]

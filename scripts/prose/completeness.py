@@ -25,9 +25,9 @@ def check_whole(text: str) -> Iterator[str]:
     for item, _, shown, _ in complete:
         names = re.findall(r"\[(\w+)\]", shown)
         if not names or not all(map(has_evidence, names)):
-            yield f"{PAGE.name}: {item} is whole, but {shown or 'no page'} has no kept score or picture"
+            yield f"{PAGE.name}: {item} is complete, but {shown or 'no page'} has no kept score or picture"
     if f"Whole:\n{len(complete)} of {len(rows)}<" not in text:
-        yield f"{PAGE.name}: {len(complete)} of {len(rows)} rows are whole; correct the count"
+        yield f"{PAGE.name}: {len(complete)} of {len(rows)} rows are complete; correct the count"
 
 
 def has_evidence(name: str) -> bool:

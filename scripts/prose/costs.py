@@ -1,6 +1,6 @@
 """Costs of the pages of docs/results, from the provenance kept with their scores: ``cost.md``.
 
-    hours = Σ over reports of the hours of their runs;  scores kept from before have a line of their own
+    hours = Σ over reports of the hours of their runs;  scores kept from earlier have a separate line
 
 Reports write ``36 done; 0.5 h of computing``, and the CPU hours of runs that recorded them.
 """
@@ -26,7 +26,7 @@ UNKNOWN = "–"
 
 @dataclass(frozen=True)
 class PageCost:
-    """Cost of the runs behind a page; None: not kept."""
+    """Cost of the runs of a page; None if not kept."""
 
     name: str
     runs: int

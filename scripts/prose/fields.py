@@ -20,7 +20,7 @@ A field is a Jinja expression with functions of keys, and filters::
     {{ … | show(decimals=3, percent=true) }}   three decimals; as a percentage
     [print: 0.89] [setting: 100 runs]      a printed number, a setting: shown as it is
     [words: a better prior]                a comparison of other things than scores: shown as it is
-    [missing: words | study]               shown nowhere; a line of missing.md
+    [missing: words | study]               not shown; a line of missing.md
 
 K, L: ``"study:row:column:table"``, see scripts.prose.scores.  ``†``: a run behind the number failed one
 of its checks; ``‡``: fewer than five replicates.  SE have one significant digit, or two that begin
@@ -66,7 +66,7 @@ class Functions:
         return Scores(matches, [cells.estimate_centre(each) for each in matches])
 
     def diff(self, key: str, other: str) -> Scores:
-        """Cells of a key less their partners."""
+        """Cells of a key minus their partners."""
         return claims.mark_tested(self.lookup, self.lookup.find_pairs(key, other))
 
     def ratio(self, key: str, other: str) -> Scores:
@@ -90,7 +90,7 @@ class Functions:
         return match.cell.number.text.replace("-", "−")
 
     def apart(self, key: str) -> str:
-        """Ours less the published number, in its SE."""
+        """Our number minus the published one, in units of the SE."""
         self.printed(key)
         in_se = self.lookup.find_one(key).cell.verdict.in_se or 0.0
         return f"{in_se:+.1f} SE".replace("-", "−")

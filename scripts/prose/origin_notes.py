@@ -1,8 +1,8 @@
-"""Kept scores to compute again: their code had uncommitted changes, or its commit is unknown
-or outside the history.
+"""Kept scores to compute again, because their code had uncommitted changes, or its commit is
+unknown or outside the history.
 
-``lost_commits.txt`` lists those that were found when the history was first checked; a name leaves it when
-its scores are made again, and none is added.
+``lost_commits.txt`` lists the scores found when the history was first checked; a name is removed
+when its scores are computed again, and no name is added.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Page:
     errors: list[str] = field(default_factory=list)
 
     def add_missing(self, marked: str, template: Path) -> str:
-        """Notes a marker ``[missing: what | study]``, which the page shows nowhere."""
+        """Record a marker ``[missing: what | study]``, which does not appear on the page."""
         what, _, study = " ".join(marked.split()).partition(" | ")
         self.missing.append((what.replace("|", "\\|"), study))
         if not study:

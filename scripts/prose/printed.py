@@ -162,7 +162,7 @@ def _list_scored(
 
 
 def check_reason(reason: Reason, tables: list[str]) -> Iterator[str]:
-    """Errors of a reason by itself: an unknown table, a number typed by hand."""
+    """Errors within a reason: an unknown table, a number typed by hand."""
     for table in reason.tables:
         if table not in tables:
             yield f"{REASONS}: {table} is not a published table{nearest(table, tables)}"

@@ -19,9 +19,9 @@ KINDS = {"table": "in tables", "figure": "in figures and captions", "": "in sent
 
 
 def describe(cells: pd.DataFrame) -> dict[str, Any]:
-    """Printed numbers of a table, or of a reason: how many they are, and which, in words.
+    """Describe the printed numbers of a table or of a reason: their count and their names.
 
-    ``kept`` have kept scores, ``enough`` of these enough replicates.
+    ``kept`` of them have kept scores, and ``enough`` of these have enough replicates.
     """
     scored = cells[cells["replicates"] > 0]
     verdicts = Counter(scored["verdict"]).most_common()

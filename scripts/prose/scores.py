@@ -38,14 +38,14 @@ class KeyedCell:
 
     @property
     def spec(self) -> TableSpec:
-        """Layout of its table."""
+        """Layout of the cell's table."""
         return self.table.spec
 
     def __str__(self) -> str:
         return ":".join(self.parts)
 
     def centre_on(self, centre: str) -> KeyedCell:
-        """The cell as a table of means or of medians shows it."""
+        """The cell with another centre: mean or median."""
         spec = self.spec.model_copy(update={"centre": centre})
         return replace(self, table=replace(self.table, spec=spec))
 
@@ -85,7 +85,7 @@ def load_tables(folder: Path, name: str) -> dict[str, TableLayout]:
 
 
 def clear_caches() -> None:
-    """Forget scores that were read."""
+    """Clear the caches of scores."""
     load_scores.cache_clear()
     load_tables.cache_clear()
 

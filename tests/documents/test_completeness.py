@@ -17,10 +17,10 @@ def test_complete_rows_have_kept_scores():
     row = f"| {' | '.join(ROWS[0])} |"
     planted = PAGE.replace(row, "| Table 9.9 | `mlp` | [mlp](results/mlp.md) |  |")
     assert list(check_whole(planted)) == [
-        "completeness.md: Table 9.9 is whole, but [mlp](results/mlp.md) has no kept score or picture"
+        "completeness.md: Table 9.9 is complete, but [mlp](results/mlp.md) has no kept score or picture"
     ]
     (error,) = check_whole(PAGE.replace(row, row.replace(" |  |", " | left |")))
-    assert error.endswith("rows are whole; correct the count")
+    assert error.endswith("rows are complete; correct the count")
 
 
 def test_cited_names_exist():

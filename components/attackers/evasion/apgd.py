@@ -63,7 +63,7 @@ class APGD(TargetedAttack, InputGradientAttack):
     saturate for confident networks.  x [B, D], y [B, T].
 
     Raises:
-        ConfigMismatchError: the victim has no gradient in its input.
+        ConfigMismatchError: the victim has no gradient with respect to its input.
 
     Source: Croce and Hein (2020), Algorithm 1, eqs (6) and (7).
     """

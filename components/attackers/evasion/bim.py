@@ -15,6 +15,6 @@ class BIM(Steps, GradientAscent):
     Another ``criterion`` replaces log p(y|x).
 
     Raises:
-        ConfigMismatchError: the victim has no gradient in its input.
+        ConfigMismatchError: the victim has no gradient with respect to its input.
 
     Source: Kurakin et al. (2017), section 2.2."""

@@ -34,7 +34,7 @@ class CarliniWagner(TargetedAttack, MarginAttack):
     affect a security evaluation.  x [B, D], y [B, T].
 
     Raises:
-        ConfigMismatchError: the victim has no gradient in its input.
+        ConfigMismatchError: the victim has no gradient with respect to its input.
 
     Source: Carlini and Wagner (2017), section VI.A."""
 

@@ -31,7 +31,7 @@ class DeepFool(MarginAttack):
     [B, T].
 
     Raises:
-        ConfigMismatchError: the victim has no gradient in its input.
+        ConfigMismatchError: the victim has no gradient with respect to its input.
 
     Source: Moosavi-Dezfooli et al. (2016), Algorithm 2 and section 3.3.
     """

@@ -33,7 +33,7 @@ class FAB(MarginAttack):
     lies within ε, else x. x [B, D], y [B, T].
 
     Raises:
-        ConfigMismatchError: the victim has no gradient in its input.
+        ConfigMismatchError: the victim has no gradient with respect to its input.
 
     Source: Croce and Hein (2019), Algorithm 1; Croce and Hein (2020), section 5 (its targets)."""
 

@@ -17,6 +17,6 @@ class FGSM(GradientAscent):
     ``criterion`` replaces log p(y|x).
 
     Raises:
-        ConfigMismatchError: the victim has no gradient in its input (a random forest).
+        ConfigMismatchError: the victim has no gradient with respect to its input (a random forest).
 
     Source: Goodfellow et al. (2015), section 4; Gallego (2021), section 3.5.1."""

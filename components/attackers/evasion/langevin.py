@@ -46,9 +46,10 @@ def langevin(
     """x_T of x_{t+1} = clip(Π(x_t − ε sign ∇_x J(x_t) + N(0, 2 ε τ I))).
 
     Each row has its own ε [B, 1] and T [B].  Π projects x_t to within ``radius`` of x in the norm
-    (None: only to the bounds).  J is log p(y|x), or the victim's margin for the rows of ``margin``
-    [B] bool.  τ = 1 is the printed equation, with noise of standard deviation √(2ε), far larger
-    than the step ε for ε < 1; τ = 0 is deterministic.  Rows without labels (y < 0) stay unchanged.
+    (if None, only to the bounds).  J is log p(y|x), or the victim's margin for the rows of
+    ``margin`` [B] bool.  τ = 1 is the printed equation, with noise of standard deviation √(2ε), far
+    larger than the step ε for ε < 1; τ = 0 is deterministic.  Rows without labels (y < 0) stay
+    unchanged.
 
     Source: Gallego (2021), eq. (3.14).
     """

@@ -18,7 +18,7 @@ class PGD(Steps, GradientAscent):
     Another ``criterion`` replaces log p(y|x). x [B, D], y [B, T].
 
     Raises:
-        ConfigMismatchError: the victim has no gradient in its input.
+        ConfigMismatchError: the victim has no gradient with respect to its input.
 
     Source: Madry et al. (2018), section 2.1; Gallego (2021), section 3.3.2."""
 

@@ -18,7 +18,7 @@ class PGDMomentum(Steps, GradientAscent):
     Another ``criterion`` replaces log p(y|x).
 
     Raises:
-        ConfigMismatchError: the victim has no gradient in its input.
+        ConfigMismatchError: the victim has no gradient with respect to its input.
 
     Source: Dong et al. (2018), Algorithm 1."""
 

@@ -27,7 +27,7 @@ class SGLDAttack(InputGradientAttack):
     [B, D], y [B, T].
 
     Raises:
-        ConfigMismatchError: the victim has no gradient in its input.
+        ConfigMismatchError: the victim has no gradient with respect to its input.
 
     Source: Gallego (2021), eq. (3.14).
     """

@@ -19,7 +19,7 @@ class AutoAttack(WorstCase):
     it.  x [B, D], y [B, T].
 
     Raises:
-        ConfigMismatchError: the victim has no gradient in its input.
+        ConfigMismatchError: the victim has no gradient with respect to its input.
 
     Source: Croce and Hein (2020), section 5.
     """

@@ -71,10 +71,8 @@ class WarmStart(Protocol):
 
 @runtime_checkable
 class TrainingStart(Protocol):
-    """Initial parameters for gradient-based training, if they differ from a sampler's start.
-
-    For example, networks.
-    """
+    """Initial parameters for gradient-based training, if they differ from a sampler's start, as for
+    networks."""
 
     def initial(self, n: int, generator: torch.Generator) -> Tensor: ...  # [n, P]
 

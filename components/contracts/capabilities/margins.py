@@ -56,7 +56,7 @@ class BoundsMargins:
         """Lower bounds of f_y − f_c over all inputs.
 
         Args:
-            parameters: θ [K, P], or the fit of an estimator; None: the module's own weights.
+            parameters: θ [K, P], or the fit of an estimator; None for the module's own weights.
             y: class numbers [B, T], negative where missing.
             inputs: set of inputs that an attack may reach from the B rows.
         """

@@ -101,7 +101,7 @@ class AffineLayers(WeightSpace, Protocol):
 class ReversesInputs(Protocol):
     """A network with an optional explicit input derivative, without an autograd graph.
 
-    None: not available as configured.
+    None if not available as configured.
     """
 
     # f [B, T, C]; ∂/∂f [B, T, C] -> ∂/∂x [B, D]

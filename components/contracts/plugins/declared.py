@@ -81,7 +81,7 @@ REQUIRED: dict[type, tuple[str, ...]] = {
 
 
 def role_base_class(cls: type) -> type | None:
-    """The base class of its role; None: it does not derive from one."""
+    """The base class of its role; None if it does not derive from one."""
     return next((base for base in METHODS if issubclass(cls, base)), None)
 
 

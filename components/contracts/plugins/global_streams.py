@@ -27,5 +27,5 @@ def stand() -> dict[str, Any]:
 
 
 def drawn_from(before: dict[str, Any]) -> str | None:
-    """Name of a stream that has advanced since then; None: none has."""
+    """Name of a stream that has advanced since then; None if none has."""
     return next((name for name, state in stand().items() if state != before[name]), None)

@@ -18,7 +18,7 @@ from typing_extensions import get_protocol_members, is_protocol
 
 
 def to_word(protocol: object) -> str:
-    """The word of a protocol; a word is its own."""
+    """The word of a protocol; a word stands for itself."""
     name = protocol.__name__ if isinstance(protocol, type) else str(protocol)
     return re.sub(r"(?<=.)(?=[A-Z])", "_", name).lower()
 

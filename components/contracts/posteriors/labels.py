@@ -37,7 +37,7 @@ class Redraws(Predicts, Protocol):
 class PredictsInReverse(Predicts, Protocol):
     """A posterior predictive with an optional explicit input derivative, without an autograd graph.
 
-    None: not available.
+    None if not available.
     """
 
     def reverse(
@@ -140,7 +140,7 @@ class HoldsModule(Protocol):
 
 
 def module_of(posterior: object) -> object:
-    """The trained module of a posterior; None: it has none."""
+    """The trained module of a posterior; None if it has none."""
     return posterior.module if isinstance(posterior, HoldsModule) else None
 
 
@@ -154,7 +154,7 @@ class Defends(Predicts, Protocol):
 
 @runtime_checkable
 class Analyses(Protocol):
-    """A posterior with its own scores and figures besides its predictions."""
+    """A posterior with scores and figures in addition to its predictions."""
 
     # numbers, or [R] where replicates are a dimension
     def scores(self) -> Mapping[str, Tensor | float]: ...

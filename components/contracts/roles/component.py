@@ -100,7 +100,7 @@ class Component(StrictKeys, protected_namespaces=(), allow_inf_nan=False):
             target: kind of labels that the class supports.
 
         Returns:
-            The key with its value, and the key with a compatible value; None: all keys are
+            The key with its value, and the key with a compatible value; None if all keys are
             compatible.
         """
         return None

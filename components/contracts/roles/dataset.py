@@ -115,7 +115,7 @@ class Dataset(Component, Generic[P]):
             data_dir: folder of the data files.
 
         Returns:
-            The largest number of replicates; None: any number.
+            The largest number of replicates; None for any number.
         """
         return None
 

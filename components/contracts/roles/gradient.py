@@ -75,7 +75,7 @@ class Gradient(Component, Generic[M, B, S]):
 
         Returns:
             gradients: one per tensor of ``module.parameters()``, in the same order and shapes;
-            None: the bound does not depend on the parameter.
+            None if the bound does not depend on the parameter.
             terms: terms of the bound in nats, [] each, including ``elbo``.
             state: the next state of the estimator.
         """

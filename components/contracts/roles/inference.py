@@ -176,7 +176,7 @@ class Inference(Component, Generic[M, P, B, S]):
         return []
 
     def side_by_side(self) -> Inference | None:
-        """Method for all replicates of a supervised problem in parallel; None: not supported.
+        """Method for all replicates of a supervised problem in parallel; None if not supported.
 
         Used with ``side_by_side=true``.  Its model and its posterior hold one instance per
         replicate; its problem and batches come from ``problems.replicates.side_by_side``.

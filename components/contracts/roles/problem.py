@@ -39,7 +39,7 @@ class Problem(Protocol[Q]):
     def replicates(self) -> int: ...
 
     def length(self, batch_kind: BatchKind) -> int | None:
-        """Number of steps if the observations or episodes are finite; None: unlimited."""
+        """Number of steps if the observations or episodes are finite; None if unlimited."""
         ...
 
     def batches(

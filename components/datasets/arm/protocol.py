@@ -49,8 +49,9 @@ def moments(y: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def sample_rows(data: tuple[Array, Array], n: int | None, rng: Rng) -> tuple[Array, Array]:
-    """n rows drawn without replacement; None: all, in order.  ``rng`` always advances equally, so
-    that later draws do not depend on n."""
+    """n rows drawn without replacement; None for all, in order.  ``rng`` always advances equally,
+    so that later draws do not depend on n.
+    """
     rows = torch.randperm(len(data[0]), generator=rng.data)[:n].numpy()
     return data if n is None else (data[0][rows], data[1][rows])
 

@@ -46,7 +46,7 @@ class OwnModel(OwnDensity):
         return function
 
     def keywords(self, data_dir: Path) -> dict[str, Any]:
-        """Keywords of the function's call; lists of numbers are arrays.
+        """Keyword arguments of the function; lists of numbers become arrays.
 
         Raises:
             DataUnavailableError: the data file does not exist.

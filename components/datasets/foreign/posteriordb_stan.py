@@ -141,7 +141,7 @@ class PosteriordbStan(ForeignDensity):
 
 
 def _read_draws(posterior: Any) -> list[dict[str, list[float]]] | None:
-    """Reference draws of each chain by parameter; None: the posterior has none."""
+    """Reference draws of each chain by parameter; None if the posterior has none."""
     if posterior.posterior_info.get("reference_posterior_name") is None:
         return None
     chains: list[dict[str, list[float]]] = posterior.reference_draws()

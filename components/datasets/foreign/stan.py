@@ -108,7 +108,7 @@ def stan_functions(model: Any, derived: bool, chosen: list[str] | None = None) -
     """Functions of a bridgestan.StanModel.
 
     ``derived`` adds transformed parameters; ``chosen`` are the names of the parameters to draw,
-    None: all of them."""
+    None for all of them."""
     every = [stan_name(name) for name in model.param_names(include_tp=derived)]
     names = every if chosen is None else chosen
     columns = [every.index(name) for name in names]

@@ -58,7 +58,7 @@ def read_whole(path: Path) -> tuple[Images, Images]:
         ]
     except (ValueError, LookupError, OSError, NotImplementedError, TypeError) as error:
         raise DamagedFileError(
-            f"{path}: unexpected content ({error}); replace it by {ADDRESS}"
+            f"{path}: unexpected content ({error}); replace it with {ADDRESS}"
         ) from None
     for (images, labels), expected in zip(parts, IN_WHOLE.values(), strict=True):
         if (
@@ -68,7 +68,7 @@ def read_whole(path: Path) -> tuple[Images, Images]:
             or images.max() > 1
         ):
             raise DamagedFileError(
-                f"{path}: must contain {expected:,} images in [0, 1]; replace it by {ADDRESS}"
+                f"{path}: must contain {expected:,} images in [0, 1]; replace it with {ADDRESS}"
             )
     return parts[0], parts[1]
 

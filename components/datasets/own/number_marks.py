@@ -29,7 +29,7 @@ def is_number(text: str) -> bool:
 def parse_number(text: str, decimal: Decimal | None, grouped: bool) -> float | None:
     """Parse a finite number; if ``grouped``, the other mark may group thousands.
 
-    None: not a number."""
+    None if not a number."""
     other = "." if decimal == "," else ","
     if grouped and re.match(rf"[+-]?[1-9]\d{{0,2}}(?:[{other}]\d{{3}})+(?![{other}\d])", text):
         text = text.replace(other, "")
@@ -45,7 +45,7 @@ def find_decimal_mark(
 ) -> tuple[Decimal | None, str]:
     """Decimal mark of columns of numbers, and a description if it is a guess.
 
-    None: no column has fractions.  Three digits after the mark may also be thousands, as in 1,234
+    None if no column has fractions.  Three digits after the mark may also be thousands, as in 1,234
     or 1.234, unless another number shows that it is a decimal mark.  A point counts as decimal if
     commas separate the cells and every number of the column has it.
 
@@ -76,7 +76,7 @@ def find_decimal_mark(
 def _classify(texts: list[str], delimiter: str) -> tuple[str, Decimal, str] | None:
     """Evidence for the decimal mark of a column of numbers, the mark, and an example.
 
-    None: a text is not a number, or no number has a fraction.
+    None if a text is not a number, or no number has a fraction.
     """
     integers = [*filter(WHOLE.fullmatch, texts)]
     marked = [*filter(FRACTION.fullmatch, texts)]

@@ -34,7 +34,7 @@ CONFOUNDERS = 3  # variation between healthy people, such as hydration, diet and
 
 @dataclass(frozen=True)
 class Study:
-    """The measurements, and the truth behind them."""
+    """The measurements and the true values that generated them."""
 
     current: np.ndarray  # [P, 3, n_df, n_cv], ion current ≥ 0, arbitrary units
     case: np.ndarray  # [P] bool

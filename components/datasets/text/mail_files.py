@@ -20,8 +20,9 @@ def held_out(
     n: int, test_share: float, n_train: int | None, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """Training and test rows from a random permutation: ``test_share`` is held out, and the first
-    ``n_train`` of the others (None: all) are for training, so training sets of different sizes are
-    nested."""
+    ``n_train`` of the others (all if None) are for training, so training sets of different sizes
+    are nested.
+    """
     n_test = min(max(1, round(test_share * n)), n - 1)
     order = torch.randperm(n, generator=generator)
     return order[n_test:] if n_train is None else order[n_test : n_test + n_train], order[:n_test]

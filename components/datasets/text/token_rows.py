@@ -31,14 +31,14 @@ T = TypeVar("T")
 
 
 def build_vocabulary(texts: Iterable[Text], n: int | None) -> dict[str, int]:
-    """Numbers of the n most frequent words (None: all), starting at 2, with ties in alphabetical
+    """Numbers of the n most frequent words (all if None), starting at 2, with ties in alphabetical
     order."""
     ordered = most_common_words(Counter(word for text in texts for word in text), n)
     return {word: FIRST + k for k, word in enumerate(ordered)}
 
 
 def truncate_items(items: Sequence[T], length: int | None, keep: Keep) -> Sequence[T]:
-    """At most ``length`` items (None: all), from the beginning or the end."""
+    """At most ``length`` items (all if None), from the beginning or the end."""
     if length is None:
         return items
     return items[:length] if keep == "first" else items[-length:]

@@ -6,5 +6,5 @@ from collections.abc import Mapping
 
 
 def most_common_words(counts: Mapping[str, int], n: int | None) -> list[str]:
-    """The n most frequent words (None: all), with ties in alphabetical order."""
+    """The n most frequent words (all if None), with ties in alphabetical order."""
     return sorted(counts, key=lambda word: (-counts[word], word))[:n]

@@ -147,7 +147,7 @@ def _draw_function(
 ) -> tuple[Predictive, bool] | None:
     """p(y | f) at L draws of f at x [B, D], and True if a draw is one function for all rows.
 
-    None: the posterior draws no functions.
+    None if the posterior draws no functions.
     """
     module = module_of(posterior)
     if isinstance(module, GivenFunction):

@@ -35,7 +35,7 @@ CAPABLE = (
 
 @dataclass(frozen=True)
 class PriorLabels:
-    """A supervised problem with simulated labels, and the truth behind them."""
+    """A supervised problem with simulated labels, and the true parameters that generated them."""
 
     problem: Supervised
     theta: Tensor | None  # θ* [1, P]; None: the truth is a function

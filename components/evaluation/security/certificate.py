@@ -115,7 +115,7 @@ def certify(
         among: the certificate of a smaller size; only its labels can be certified.
 
     Returns:
-        The certificate; None: the posterior has no bounds.
+        The certificate; None if the posterior has no bounds.
     """
     inputs = perturbations(problem, y, measure, eps)
     if isinstance(posterior, SmoothedNetwork):

@@ -37,7 +37,7 @@ def cost_figure(
     Args:
         curves: columns panel, method, cost, mean, low, high; a row for each evaluation.
         finals: the same columns and ``front``; a row for each method.
-        better: direction of the score; None: no Pareto front.
+        better: direction of the score; None for no Pareto front.
         cost_label: label of the horizontal axes.
         score_label: label of the vertical axes.
 

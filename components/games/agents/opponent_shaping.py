@@ -28,7 +28,9 @@ from components.registry import register
 
 @dataclass(frozen=True)
 class Repeated:
-    """A tabular game from the view of one of its two players: own actions a, the other's b."""
+    """A tabular game from the perspective of one of its two players: the player's actions a, the
+    opponent's actions b.
+    """
 
     own: Tensor  # own reward [S, A, B]
     other: Tensor  # the other's reward [S, A, B]

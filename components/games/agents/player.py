@@ -86,11 +86,12 @@ class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
         """Learn from a move."""
 
     def look(self, mind: K, policy: Callable[[Tensor], Tensor] | None) -> None:
-        """Receive the other's policy before a move, s [R, …] -> [R, other], if it is known; ignored
-        by default."""
+        """Receive the opponent's policy before a move, s [R, …] -> [R, other], if it is known;
+        ignored by default.
+        """
 
     def forecast_opponent(self, mind: K, s: Tensor, episode: int) -> Tensor | None:
-        """p(b|s) [R, B] of the others; None without forecasts."""
+        """p(b|s) [R, B] of the opponents; None without forecasts."""
         return None
 
     def beliefs(self, mind: K) -> dict[str, Tensor]:

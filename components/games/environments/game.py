@@ -186,7 +186,7 @@ class Game:
         )
 
     def is_unfinished(self, s: Tensor) -> Tensor | None:
-        """Replicates with at least one move in the episode from s [R] bool; None: all of them."""
+        """Replicates with at least one move in the episode from s [R] bool; None for all of them."""
         if self._may_begin_over is None:
             return None
         over = self._may_begin_over.is_over(s)
@@ -211,7 +211,7 @@ class Game:
 
     @cached_property
     def best_guarantee(self) -> Tensor | None:
-        """Best worst-case return of the agent from each state [S]; None: the game has no tables."""
+        """Best worst-case return of the agent from each state [S]; None if the game has no tables."""
         rules = self.environment
         if not isinstance(rules, TabularGame):
             return None

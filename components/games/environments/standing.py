@@ -88,7 +88,7 @@ class GameState:
         }
 
     def _stack(self, trace: Trace) -> Tensor:
-        """Rows of a trace along a new last axis; [1, R, 0] before the first."""
+        """Stack the rows of a trace along a new last axis; [1, R, 0] before the first row."""
         rules = self.game.environment
         if not len(trace):
             shape = (1, self.game.replicates, 0)

@@ -53,8 +53,9 @@ class Transition:
 
     @property
     def over(self) -> Tensor | None:
-        """[R] bool: the episode ends with this move, in a terminal state or by truncation; None:
-        nowhere."""
+        """[R] bool: the episode ends with this move, in a terminal state or by truncation; None for
+        nowhere.
+        """
         if self.truncated is None:
             return self.done
         return self.truncated if self.done is None else self.done | self.truncated
@@ -74,7 +75,7 @@ class Transition:
 
     def acts(self) -> Tensor | None:
         """Activity of the decision maker [R], or also of the opponents [1 + M, R], in this move,
-        bool; None: all act."""
+        bool; None for all act."""
         if self.opponents is None:
             return self.live
         present = self.opponents.present.T

@@ -21,7 +21,7 @@ from components.registry import register
 
 @dataclass
 class RestrictedNashState(StageGameState):
-    """Action values and solved games, and the state of the player that forecasts."""
+    """Action values, solved games, and the state of the forecasting player."""
 
     forecasts: Any = None
     episode: int = 0  # episode of the last move, for forecasts that depend on it

@@ -161,7 +161,7 @@ class CompilablePlayer(ValueDecisionMaker[K], Generic[K]):
         """The agent for each possible level of the opponent, with its memory."""
 
     def times_right(self, mind: K) -> Tensor | None:
-        """Number of correct forecasts of each thinker [R, m]; None: there is one."""
+        """Number of correct forecasts of each thinker [R, m]; None if there is one."""
         return None
 
     def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[K]:

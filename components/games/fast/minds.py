@@ -84,7 +84,7 @@ class PlayedRound(NamedTuple):
 
 
 def turn(move: PlayedRound) -> PlayedRound:
-    """The same move from the view of the other player."""
+    """The same move from the perspective of the other player."""
     return PlayedRound(move.b, move.a, move.r_other, move.r)
 
 

@@ -103,7 +103,7 @@ def differentiable(
     module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, generator: torch.Generator
 ) -> tuple[Tensor, PullBack]:
     """f_sb at S draws for each row [S, B], and the derivative of the two log densities: the
-    module's own if available, otherwise one backward pass, which can be used once."""
+    module's own if available, otherwise from one backward pass, which can be run only once."""
     if has_exact_derivative(module):
         log_q, log_joint, derivative = module.draw_with_derivative(batch, n_samples, generator)
         return log_q - log_joint, derivative

@@ -123,7 +123,7 @@ def copy_frozen(network: Penalised, theta: Tensor, shown: list[Tensor] | None = 
 
 
 def training_input_batches(problem: Supervised, rows: int | None) -> list[Tensor]:
-    """Inputs of the first training rows (None: all), as views in batches of the training batch
+    """Inputs of the first training rows (all if None), as views in batches of the training batch
     size.  Rows that do not fill the last batch are dropped, as in training."""
     x = problem.train.x[:rows]
     size = min(problem.batch_size or len(x), len(x))

@@ -40,7 +40,7 @@ T = TypeVar("T", default=Perceptron)
 
 @dataclass(frozen=True)
 class AdversarialState(Generic[Q, T]):
-    """q(θ), T, and their optimizers; an unused discriminator has none."""
+    """q(θ), T, and their optimizers; an unused discriminator has no loss."""
 
     q: Q
     optimizer: Adam

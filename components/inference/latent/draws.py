@@ -36,7 +36,7 @@ def split_gradient(
     parameters: Sequence[Tensor], of_model: Tensor, of_guide: Tensor
 ) -> list[Tensor | None]:
     """The gradient of ``of_model`` with respect to the parameters that it depends on, and of
-    ``of_guide`` with respect to the others; None: neither depends on the parameter."""
+    ``of_guide`` with respect to the others; None if neither depends on the parameter."""
     gradients = torch.autograd.grad(of_model, parameters, allow_unused=True)
     rest = [p for p, g in zip(parameters, gradients, strict=True) if g is None]
     others = iter(torch.autograd.grad(of_guide, rest, allow_unused=True) if rest else ())

@@ -154,8 +154,8 @@ def update_mixture(q: TMixture, theta: Tensor, weights: Tensor, anchor: Tensor) 
         α_d := Σ_t w̄_t ρ_d(θ_t),    μ_d := Σ_t w̄_t ρ_d u_d θ_t / Σ_t w̄_t ρ_d u_d,
         Σ_d := Σ_t w̄_t ρ_d u_d (θ_t − μ_d)(θ_t − μ_d)ᵀ / α_d
 
-    Ours: Σ_d is shrunk towards the weighted covariance of all draws by P/(P + n_d), n_d its
-    effective number of draws, and that covariance likewise towards ``anchor`` [P, P], which
+    Unlike in the source, Σ_d is shrunk towards the weighted covariance of all draws by P/(P + n_d),
+    n_d its effective number of draws, and that covariance likewise towards ``anchor`` [P, P], which
     prevents singular components; components of negligible weight are dropped.  θ [n, P], w̄ [n].
 
     Raises NumericalError if a component has no factor because of rounding.

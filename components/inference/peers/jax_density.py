@@ -1,4 +1,4 @@
-"""Samplers written in JAX: a torch density as a JAX function with custom gradient.
+"""Samplers written in JAX: a torch density as a JAX function with a custom gradient.
 
 Chains are vectorised by ``jax.vmap``, and one callback evaluates all of them.  A JAX loop runs
 until its last chain has finished, and also computes the chains that have already finished.  These

@@ -83,7 +83,7 @@ class GradientDynamics(Sampler[C], StepSizes, Generic[C]):
     )
 
     def response(self, state: C) -> Response | None:
-        """Response of the largest step since draws are stored; None: it is not linear."""
+        """Response of the largest step since draws are stored; None if it is not linear."""
         return None
 
     def checks(self, run: FinishedRun) -> list[Check]:

@@ -63,7 +63,7 @@ class PSGLD(Superchains, ControlledSteps[PSGLDState], Preconditioning):
     Minibatches also bias G ĝ while G adapts, because they enter both factors.
 
     Conventions: v is computed from the gradient of the log joint of all N rows; Li et al.
-    use the mean log-likelihood, so their ε is 2/N of ours and their λ is 1/N of it.  v̂ is
+    use the mean log-likelihood, so their ε is 2/N times ours and their λ is 1/N times ours.  v̂ is
     used instead of v, because otherwise the first steps are (1 − α)^−½ times too long.
 
     Raises:

@@ -67,7 +67,7 @@ def check_norm(norm: Tensor) -> None:
 def climb(
     parameters: Iterable[Tensor], gradients: Iterable[Tensor | None], n: float, optimizer: Optimizer
 ) -> Tensor:
-    """Update φ ← φ + lr · optimizer(ĝ / N) for parameters and their gradients (None: no
+    """Update φ ← φ + lr · optimizer(ĝ / N) for parameters and their gradients (None for no
     dependence).  Returns ‖ĝ / N‖ []."""
     pairs = list(zip(parameters, gradients, strict=True))
     # optimizers descend; one pass for all

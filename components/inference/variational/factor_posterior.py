@@ -67,7 +67,7 @@ class FactorDraws(Draws):
         return super().clusters(batch)
 
     def log_density(self, theta: Tensor) -> Tensor | None:
-        """log q(θ), [n, P] -> [n]; None: not known."""
+        """log q(θ), [n, P] -> [n]; None if not known."""
         return (
             self.ascent.log_density(self.factors, theta)
             if isinstance(self.ascent, DensityOfFactors)

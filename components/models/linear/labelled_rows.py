@@ -81,7 +81,7 @@ class ManyClasses:
 
 
 def log_product(p: Tensor) -> Tensor | None:
-    """Σ_b log p_b; [B, K] -> [K].  None: a product underflows."""
+    """Σ_b log p_b; [B, K] -> [K].  None if a product underflows."""
     if not p.numel():
         return p.sum(0)  # no rows
     n_groups = len(p) // TOGETHER

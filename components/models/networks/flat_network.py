@@ -202,7 +202,7 @@ class FlatNetwork(nn.Module):
 
     @property
     def flat_prior(self) -> str:
-        """The setting behind a flat prior of log σ²; empty if the prior is proper."""
+        """The setting that gives log σ² a flat prior; empty if the prior is proper."""
         flat = self.learns_noise and self.noise_spread is None
         return "model.noise_spread=null: flat; set it to a number" if flat else ""
 

@@ -50,7 +50,7 @@ class LastLayerMarginal:
     def __init__(self, network: FlatNetwork, m: int, features: Callable[[Tensor, Tensor], Tensor]):
         """Args: the network, the size of its last layer, and the outputs of the layers below.
 
-        ``features`` takes weights [K, P − m] and x to [K, B, m − 1].
+        ``features`` maps weights [K, P − m] and x to [K, B, m − 1].
         """
         self.network = network
         self.features = features

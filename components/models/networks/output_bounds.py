@@ -39,7 +39,7 @@ def network_margins(
 
     Args:
         layers: (W [K, out, in], b [K, out]) of each layer, convolutions first.
-        front: the convolutions; None: no convolutions.
+        front: the convolutions; None for no convolutions.
         activation: a.
         classes: number of classes C of a task.
         y: class numbers [B, T].

@@ -27,8 +27,8 @@ def sort_parameters(
     Weights are [out, in] or [out, in, k, k], biases [out].
 
     Args:
-        layers: prefixes of their names, in order; None: layers are identified by their shapes, and
-            layers of the same shape by the numbers in their names.
+        layers: prefixes of their names, in order; None if layers are identified by their shapes,
+            and layers of the same shape by the numbers in their names.
         binary: the last layer may have one output per label, its log odds.
 
     Raises:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SelectedBeta(Filtered):
-    """The states filtered at one β of a grid, and the losses behind the choice."""
+    """The states filtered at one β of a grid, and the losses on which the choice is based."""
 
     betas: list[float]  # [G]
     losses: Tensor  # (6.13) [G, R]

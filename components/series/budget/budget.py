@@ -19,10 +19,10 @@ from components.series.budget.sum_law import Array, SumLaw
 
 
 def frontier(law: SumLaw, spends: Spends, points: int) -> list[Plan]:
-    """Pareto frontier: the safest plan, the plan with the highest expected sales, and plans
+    """Pareto frontier: the safest plan, the plan with the highest expected sales, and plans in
     between.
 
-    The plans between are the best at equally spaced standard deviations.
+    The plans in between are the best at equally spaced standard deviations.
 
     Raises:
         ConfigMismatchError: infeasible constraints.

@@ -48,7 +48,7 @@ def judge(
 
 def find_dominators(moments: list[tuple[float, float]]) -> list[int | None]:
     """Index of the dominating strategy with the highest mean, for each (mean, standard deviation);
-    None: undominated.  Rounding errors are ignored."""
+    None if undominated.  Rounding errors are ignored."""
     mean, sd = np.array(moments).reshape(-1, 2).T
     out: list[int | None] = []
     for i in range(len(mean)):

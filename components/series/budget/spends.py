@@ -48,7 +48,7 @@ class Spends:
         return np.stack([self.lower, self.upper], 1)
 
     def broken(self, u: Array) -> str | None:
-        """The constraint with the largest relative violation by u; None: u is feasible."""
+        """The constraint with the largest relative violation by u; None if u is feasible."""
         size = np.maximum(np.abs(self.b), np.abs(self.A) @ np.abs(u))
         over = (self.A @ u - self.b) / np.where(size > 0, size, 1.0)
         beyond = np.maximum(self.lower - u, np.where(np.isinf(self.upper), -np.inf, u - self.upper))
@@ -91,7 +91,7 @@ class Spends:
             )
 
     def _violated_constraint(self) -> str | None:
-        """Name of a constraint violated at the least total violation; None: feasible."""
+        """Name of a constraint violated at the least total violation; None if feasible."""
         n = len(self.lower)
         m = len(self.b)
         if m == 0:

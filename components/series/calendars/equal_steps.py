@@ -69,7 +69,7 @@ def count_steps(times: pd.DatetimeIndex, gaps: Gaps) -> EqualSteps:
 
 
 def _find_month_steps(times: pd.DatetimeIndex) -> EqualSteps | None:
-    """Times counted in months.  None: they are not on one day of the month, or on its last."""
+    """Times counted in months.  None if they are not on one day of the month, or on its last."""
     clock = times - times.normalize()
     last = times.days_in_month
     anchor = 31 if (times.day == last).all() else int(times.day.max())

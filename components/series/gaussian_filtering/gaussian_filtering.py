@@ -102,7 +102,7 @@ class GaussianFilter(Inference[M, Sequence, Observation, Gaussians[M]], Generic[
 
 
 def start(model: M, problem: Sequence, apart: bool, evidence: bool = True) -> Gaussians[M]:
-    """The prior N(m_0, P_0); ``apart``: covariances differ between replicates.
+    """The prior N(m_0, P_0); ``apart`` is True if covariances differ between replicates.
 
     Raises:
         NumericalError: Σ has no Cholesky factor.
@@ -226,7 +226,7 @@ def finish_filter_step(
     extra: Tensor | None = None,
     weight: Tensor | None = None,
 ) -> GaussianStep[M]:
-    """Update m = m⁻ + K v for innovations v (None: y − ŷ), 0 for missing observations, and record
+    """Update m = m⁻ + K v for innovations v (y − ŷ if None), 0 for missing observations, and record
     the results.
 
     ``extra`` is added to log N(v | 0, S) for the log normaliser [R]; ``weight`` is the weight of

@@ -28,7 +28,7 @@ SHOWN = "2011-01-03, 2011-01, 2011-Q1, 2011-W01 or 2011-01-03T14:00"  # examples
 
 
 def date_form(text: str) -> str | None:
-    """The form of a date; None: not a date."""
+    """The form of a date; None if not a date."""
     return next((form for form, pattern in FORMS.items() if pattern.fullmatch(text)), None)
 
 

@@ -45,7 +45,7 @@ def log_determinant(lower: Tensor) -> Tensor:
 
 
 def linear_gaussian_system(problem: Sequence, model: str) -> LinearGaussian:
-    """The linear Gaussian system behind the data.
+    """The linear Gaussian system that generated the data.
 
     Raises:
         ConfigMismatchError: the data have another source, or an unknown one.

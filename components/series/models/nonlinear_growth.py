@@ -24,7 +24,7 @@ def growth_mean(x: Tensor, t: int) -> Tensor:
 
 
 class GrowthPriors(Priors):
-    """Priors of standard deviations; None: known."""
+    """Priors of standard deviations; None if known."""
 
     state_sd: PositivePrior | None
     observation_sd: PositivePrior | None

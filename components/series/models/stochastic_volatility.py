@@ -78,7 +78,7 @@ class VolatilityModule(nn.Module):
 
 
 class VolatilityPriors(Priors):
-    """Priors of the parameters; None: known."""
+    """Priors of the parameters; None if known."""
 
     mu: Normal | None
     phi: StretchedBeta | None

@@ -178,7 +178,7 @@ class UnknownParameters:
 
 
 class Priors(StrictKeys):
-    """Priors of the parameters of a model by name; None: known."""
+    """Priors of the parameters of a model by name; None if known."""
 
     @property
     def given_priors(self) -> dict[str, Law]:

@@ -52,8 +52,8 @@ class SeasonalNaive(Inference[Any, Sequence, Series, SeasonalWalk]):
 
         y_{T+h} ~ N(y_{T+h−mk}, k s²),   k = ⌈h/m⌉,   s² = mean (y_t − y_{t−m})²
 
-    m is ``period``; 1 is the random walk.  A missing value is replaced from the previous season.
-    No model is used.
+    m is ``period``; m = 1 gives a random walk.  A missing value is replaced by the value of the
+    previous season.  No model is used.
 
     Raises:
         ConfigMismatchError: the series is shorter than two seasons, repeats itself exactly, or is

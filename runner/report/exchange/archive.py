@@ -76,7 +76,7 @@ def pack(
     """Write the archive of a launched study; returns the numbers of its runs and files.
 
     Args:
-        author: author in the citation; None: the name in git's settings.
+        author: author in the citation; None for the name in git's settings.
         licence: SPDX name of the archive's licence, or None.
 
     Raises:

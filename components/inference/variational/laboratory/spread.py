@@ -26,8 +26,9 @@ BACKWARD = 2  # cost of a backward pass in forward passes
 
 @dataclass
 class MeasuredEstimator:
-    """An estimator of gradients, its name in the tables, its learned state, and the noise for
-    learning."""
+    """A gradient estimator with its name in the tables, its learned state, and the noise for
+    learning.
+    """
 
     label: str
     estimator: Gradient

@@ -48,7 +48,7 @@ class SelectionBlock(Block):
         """Inclusion probabilities π of the columns [p].
 
         They are given by name, and equal for the others so that the expected number of these is
-        included (None: all).
+        included (all if None).
 
         Raises:
             ConfigMismatchError: a name does not match a column, or the expected size exceeds the
