@@ -98,7 +98,7 @@ class Kept:
 
     scores: pd.DataFrame = field(default_factory=lambda: NO_SCORES)  # result of ``read_earlier``
     origin: Origin = field(default_factory=Origin)
-    beside: list[Path] = field(default_factory=list)  # files of scores
+    score_files: list[Path] = field(default_factory=list)  # files of scores
     # protocols of the study's own cells without records
     expected: ExpectedProtocols = field(default_factory=dict)
 
@@ -118,7 +118,7 @@ class Kept:
     def pictures(self) -> dict[str, tuple[str, Path]]:
         """Figures next to the scores, as ``<study>_<stem>.png``: {stem: (caption, file)}."""
         by_stem = {}
-        for path in self.beside:
+        for path in self.score_files:
             for stem, caption in self.origin.figures.items():
                 picture = path.with_name(path.name.partition("replicates.csv")[0] + f"{stem}.png")
                 if picture.is_file():

@@ -189,7 +189,7 @@ class Published(BaseModel):
         """Printed number in a row and a column, or None."""
         return self.values.get(str(row), {}).get(str(column))
 
-    def beside(self, config: dict[str, Any]) -> dict[str, str]:
+    def numbers_for_run(self, config: dict[str, Any]) -> dict[str, str]:
         """Printed numbers for one run, by metric, given the run's resolved config."""
         row = _config_value(config, self.rows)
         if isinstance(self.columns, dict):
@@ -244,7 +244,7 @@ def published_scores(
     scores: dict[str, str] = {}
     reason = ""
     for table in map(load_published, tables):
-        numbers = table.beside(config)
+        numbers = table.numbers_for_run(config)
         scores |= numbers
         if numbers and not table.is_comparable_on(data):
             reason = f"not comparable: this run uses {data}, the paper {table.data_label}"

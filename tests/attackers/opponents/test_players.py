@@ -185,7 +185,7 @@ def test_two_level_2_agents_reach_equilibrium():
     _, posterior = play(room, component("inference", "level_k", level=2))
     total = posterior.rewards[:, 200:].mean(1)
     assert abs(float(total.mean())) < 4 * float(total.std() / 200**0.5)
-    assert torch.equal(posterior.beside[0], -posterior.rewards)
+    assert torch.equal(posterior.opponent_rewards[0], -posterior.rewards)
 
 
 def test_together_seats_each_member():

@@ -134,7 +134,7 @@ def test_opponent_that_leaves_learns_zero_afterwards():
     """b is paid 2 once and is worth 2, not 2/(1 − γ); a plays on, is truncated, and is worth 5."""
     inference = explorer("q_learning")
     state, posterior = game("OpponentLeaves", inference, kwargs={"limit": 3})
-    assert posterior.beside[:, :, -1].tolist() == [[2.0] * 2, [2.5] * 2]
+    assert posterior.opponent_rewards[:, :, -1].tolist() == [[2.0] * 2, [2.5] * 2]
     assert_close(posterior.values, torch.full_like(posterior.values, 5.0), rtol=0, atol=0.1)
     assert inference.think(opponent_of(state), state.standing.s, 0).tolist() == [[2.0, 2.0]] * 2
 
@@ -142,7 +142,7 @@ def test_opponent_that_leaves_learns_zero_afterwards():
 @pytest.mark.parametrize("name", ["level_k", "nash_q"])
 def test_modelled_opponent_leaves_too(name):
     state, _ = game("OpponentLeaves", explorer(name), kwargs={"limit": 3})
-    modelled = state.mind.q[0] if name == "level_k" else state.mind.his
+    modelled = state.mind.q[0] if name == "level_k" else state.mind.opponent_values
     assert modelled.q(state.standing.s).unique().tolist() == [2.0]
 
 

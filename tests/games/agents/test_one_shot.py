@@ -123,7 +123,7 @@ def test_players_coordinate_on_asymmetric_equilibrium():
     chicken = {"payoffs": "chicken", "P": 0.0, "S": 1.0, "memory": 0, "episodes": 4}
     game = game_of("iterated_matrix", 2, make_opponent(), **chicken)
     _, posterior = play(game, one_shot())
-    assert (posterior.rewards + posterior.beside[0] == 7).all()  # T + S, never a crash
+    assert (posterior.rewards + posterior.opponent_rewards[0] == 7).all()  # T + S, never a crash
     assert "equilibria/tax_both_first" not in posterior.beliefs
 
 

@@ -153,11 +153,11 @@ def test_welfare_depends_only_on_cooperation(incentive):
     game.attacker = component("attacker", "together", members=members)
     _, posterior = play(game, component("inference", "q_learning", epsilon=0.5))
     c, d = posterior.firsts
-    assert_close(posterior.beside[-1], 1 + 2 * (c + d))
+    assert_close(posterior.opponent_rewards[-1], 1 + 2 * (c + d))
     both = ((c + d) == 2).double()
     both[:, 40:] = 0
-    mean = (posterior.rewards + posterior.beside[0]) / 2
-    assert_close(mean - posterior.beside[-1], incentive * both)
+    mean = (posterior.rewards + posterior.opponent_rewards[0]) / 2
+    assert_close(mean - posterior.opponent_rewards[-1], incentive * both)
 
 
 PAIR = np.array([[5.0, 0.0], [6.0, 1.0]])
@@ -199,9 +199,9 @@ def test_three_players_learn_under_a_regulator():
         "attacker", "regulator", policy="constant", rate=0.5, regulates=learner
     )
     _, posterior = play(game, component("inference", "policy_gradient"))
-    assert posterior.beside.shape == (3, 6, 30)
-    total = posterior.rewards + posterior.beside[:2].sum(0)
+    assert posterior.opponent_rewards.shape == (3, 6, 30)
+    total = posterior.rewards + posterior.opponent_rewards[:2].sum(0)
     given = 3.0 * (posterior.firsts.sum(0) == 3)
-    assert_close(total - given, 3 * posterior.beside[-1])
+    assert_close(total - given, 3 * posterior.opponent_rewards[-1])
     pairs = posterior.firsts.sum(0)  # SU = 1 + 4 c/3 with c cooperators
-    assert_close(posterior.beside[-1], 1 + 4 * pairs / 3)
+    assert_close(posterior.opponent_rewards[-1], 1 + 4 * pairs / 3)

@@ -28,7 +28,7 @@ class Follower(Opponent[Tensor]):
     name: str = "follower"
 
     def reset(self, seat, rng):
-        return torch.ones(seat.replicates, seat.n_states, seat.hers, dtype=seat.dtype)
+        return torch.ones(seat.replicates, seat.n_states, seat.agent_actions, dtype=seat.dtype)
 
     def act(self, state, turn, rng):
         return state[torch.arange(len(turn.s)), turn.s].argmax(-1)

@@ -29,8 +29,8 @@ def test_update_matches_hu_and_wellman():
     class Begun(type(method)):
         def sit(self, values, seat, rng):
             mind = super().sit(values, seat, rng)
-            mind.hers.values[:] = begin[0]
-            mind.his.values[:] = begin[1].mT
+            mind.agent_values.values[:] = begin[0]
+            mind.opponent_values.values[:] = begin[1].mT
             return mind
 
     state, posterior = play(game, Begun(**dict(method)))
@@ -51,8 +51,8 @@ def test_update_matches_hu_and_wellman():
             v_b = x @ q_b[s_next] @ y
             q_a[s, a, b] = 0.9 * q_a[s, a, b] + 0.1 * (r_a + 0.8 * v_a)
             q_b[s, a, b] = 0.9 * q_b[s, a, b] + 0.1 * (r_b + 0.8 * v_b)
-        assert_near(state.mind.hers.values[i], q_a)
-        assert_near(state.mind.his.values[i].mT, q_b)
+        assert_near(state.mind.agent_values.values[i], q_a)
+        assert_near(state.mind.opponent_values.values[i].mT, q_b)
         y = best(q_a[s_next], q_b[s_next]).y
         assert_near(posterior.forecast[i], y)
         assert_near(posterior.values[i], q_a[s_next] @ y)
@@ -76,13 +76,13 @@ def test_self_play_reaches_an_equilibrium(payoffs, selection, ends):
     state, _ = play(game, method)
     opponent_mind = state.standing.adversary.mind
     # both players have the same values
-    assert_close(state.mind.hers.values, opponent_mind.his.values)
-    assert_close(state.mind.his.values, opponent_mind.hers.values)
+    assert_close(state.mind.agent_values.values, opponent_mind.opponent_values.values)
+    assert_close(state.mind.opponent_values.values, opponent_mind.agent_values.values)
     for mind in (state.mind, opponent_mind):
         assert method.mixture(mind, state.standing.s).tolist() == [[1.0 - ends, float(ends)]] * 5
     rewards = double(payoffs[0])
     exact = rewards + 0.5 * rewards[ends, ends] / 0.5
-    assert_close(state.mind.hers.values[0, 0], exact, atol=1e-2, rtol=0)
+    assert_close(state.mind.agent_values.values[0, 0], exact, atol=1e-2, rtol=0)
 
 
 def test_zero_sum_games_reach_their_value():
@@ -91,8 +91,8 @@ def test_zero_sum_games_reach_their_value():
     state, _ = play(matrix_game(payoff, replicates=2, episodes=300), method)
     value, x = programme(payoff)
     q = double(payoff) + 0.5 * value / 0.5
-    assert_close(state.mind.hers.values[0, 0], q, atol=1e-3, rtol=0)
-    assert_close(state.mind.his.values[0, 0], -q.T, atol=1e-3, rtol=0)
+    assert_close(state.mind.agent_values.values[0, 0], q, atol=1e-3, rtol=0)
+    assert_close(state.mind.opponent_values.values[0, 0], -q.T, atol=1e-3, rtol=0)
     assert method.mixture(state.mind, state.standing.s)[0].tolist() == pytest.approx(
         x.tolist(), abs=1e-2
     )

@@ -141,8 +141,8 @@ def test_single_run_has_published_numbers():
         "dataset": {"name": "sarcos", "n_train": 100},
     }
     by_size = load_published("boustati_table_3_1")
-    assert by_size.beside(config) == {"nlpp": "1.34(0.21)"}
-    assert load_published("boustati_table_3_2").beside(config) == {
+    assert by_size.numbers_for_run(config) == {"nlpp": "1.34(0.21)"}
+    assert load_published("boustati_table_3_2").numbers_for_run(config) == {
         "auc/run 1": "0.75(0.03)",
         "auc/run 2": "0.81(0.02)",
         "auc/run 3": "0.8(0.02)",
@@ -150,8 +150,8 @@ def test_single_run_has_published_numbers():
     }
     keys = {"rows": "inference", "columns": "dataset", "values": {"dsvi": {"sarcos": "1.5(0.1)"}}}
     swapped = Published(**by_size.model_dump(exclude={"values"}) | keys)
-    assert swapped.beside(config) == {"nlpp": "1.5(0.1)"}
-    assert swapped.beside(config | {"inference": {"name": "map"}}) == {}
+    assert swapped.numbers_for_run(config) == {"nlpp": "1.5(0.1)"}
+    assert swapped.numbers_for_run(config | {"inference": {"name": "map"}}) == {}
 
 
 @pytest.mark.parametrize("path", sorted((CONF / "study").glob("*.yaml")), ids=lambda p: p.stem)
