@@ -57,9 +57,8 @@ if TYPE_CHECKING:
 
 LAG = "_lag"  # suffix that Koyck's form adds to the name of a column
 
-INCLUSION_THRESHOLD = (
-    0.5  # smallest inclusion probability of selected columns: the median probability model
-)
+# smallest inclusion probability of selected columns: the median probability model
+INCLUSION_THRESHOLD = 0.5
 
 
 def score_selection(

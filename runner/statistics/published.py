@@ -116,9 +116,8 @@ class Published(BaseModel):
     protocol: str
     bold: str | None = None
     note: str | None = None
-    within: PositiveFloat | None = (
-        None  # for numbers of one run: a difference of our mean to ignore, in the metric's units
-    )
+    # for numbers of one run: a difference of our mean to ignore, in the metric's units
+    within: PositiveFloat | None = None
     not_comparable: str | None = None  # why no result of ours is comparable, on any data
     # another table of conf/published that prints the same numbers: scores next to it count here
     reprinted_in: str | None = None

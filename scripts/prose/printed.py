@@ -42,9 +42,8 @@ class Reason(BaseModel):
     rows: Names
     columns: Names
     reason: str
-    hours: NonNegativeFloat | None = (
-        None  # CPU hours of the missing runs; null: more hours do not help
-    )
+    # CPU hours of the missing runs; null: more hours do not help
+    hours: NonNegativeFloat | None = None
 
     @property
     def text(self) -> str:

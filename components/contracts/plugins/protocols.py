@@ -58,7 +58,7 @@ class ReturnedProtocols(NamedTuple):
 
 
 class OfferedProtocols(ReturnedProtocols):
-    """Those that are not in ``offers_where``, which depend on settings."""
+    """Protocols that do not depend on settings, unlike those in ``offers_where``."""
 
     def __get__(self, component: object, cls: Any) -> frozenset[type]:
         return frozenset(super().__get__(component, cls) - cls.offers_where.keys())

@@ -47,9 +47,8 @@ class Transition:
     welfare: Tensor = field(default_factory=lambda: torch.zeros(()))  # social utility [R]
     # [R] bool: the episode is truncated at s'; None: nowhere
     truncated: Tensor | None = None
-    opponents: OpponentStatus | None = (
-        None  # None: opponents play as long as the decision maker does
-    )
+    # None: opponents play as long as the decision maker does
+    opponents: OpponentStatus | None = None
 
     @property
     def over(self) -> Tensor | None:

@@ -42,7 +42,7 @@ class Antithetic(StatelessGradient[BernoulliLayers[RowBatch]]):
     @property
     @abstractmethod
     def chains(self) -> int:
-        """C."""
+        """Number of chains C."""
 
     @abstractmethod
     def draw_coupled(self, alpha: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:

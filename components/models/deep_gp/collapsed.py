@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from components.contracts.problems import Batch
     from components.models.shallow_gp.labels import Labels
 
-MAX_WARP_DRAWS = (
-    20  # largest number of draws of v among draws of f, each of which needs a factorisation
-)
+# largest number of draws of v among draws of f, each of which needs a factorisation
+MAX_WARP_DRAWS = 20
 
 
 class InnerFunctions(nn.Module):

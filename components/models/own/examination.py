@@ -15,9 +15,8 @@ from components.maths.exponential.standard_draws import normal_like
 from components.maths.spacing import spaced_rows
 
 ROWS = 16  # training rows used for the examination
-OUTPUT_TOLERANCE = (
-    1e-4  # relative difference up to which outputs count as equal, in both precisions
-)
+# relative difference up to which outputs count as equal, in both precisions
+OUTPUT_TOLERANCE = 1e-4
 PROBE_SCALE = 0.5  # also checked at this multiple of its parameters
 # standard deviations of noise on parameters for the checks
 JITTERS = 2 * (0.1, 1.0, 3.0, 30.0, 1e3, 1e5)

@@ -74,7 +74,7 @@ class RetailWorld:
         return 15.0 + 8.0 * self._yearly_wave(peak=29) + 2.5 * self._autoregression(0.4)
 
     def rain(self) -> Tensor:
-        """mm in the week."""
+        """Rainfall of each week in mm."""
         wet = torch.exp(0.6 * self._yearly_wave(peak=2) + 0.8 * self._autoregression(0.2))
         return 12.0 * wet
 

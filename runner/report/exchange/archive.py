@@ -213,8 +213,8 @@ def main(argv: list[str]) -> int:
     snapshot = snapshots.load(arguments.study, output_dir)
     if snapshot is None:
         raise ConfigError(
-            f"study {arguments.study} was never launched under {output_dir}; runner study {arguments.study} does, "
-            "--output-dir names another folder"
+            f"study {arguments.study} was never launched under {output_dir}; launch it with runner study "
+            f"{arguments.study}, or give its folder with --output-dir"
         )
     path = arguments.to or inside(output_dir, snapshot.name, "study") / f"{snapshot.name}{SUFFIX}"
     if path.suffix != SUFFIX:

@@ -58,7 +58,7 @@ def read_earlier(files: Mapping[str, Path], study: StudyDefinition) -> pd.DataFr
     numbers = lines[[*NUMBERS]]
     is_number = numbers.apply(pd.to_numeric, errors="coerce").notna() | (numbers == "nan")
     for where in lines.index[~is_number.all(axis=1)]:
-        raise ConfigError(f"{where}: seed, replicate and score have to be numbers")
+        raise ConfigError(f"{where}: seed, replicate and score must be numbers")
     is_known = lines.groupby(PLACE)[PROTOCOL].transform("min") != UNKNOWN  # of all lines of a cell
     lines[PROTOCOL] = lines[PROTOCOL].where(is_known, UNKNOWN)
     return lines.astype(NUMBERS).drop_duplicates([*PLACE, "seed", "replicate"], keep="last")

@@ -11,9 +11,8 @@ from runner.record.lines import by_replicate, readable_lines
 from runner.statistics.paired_tests import ReplicateScores
 
 STEP_TIME = "milliseconds_per_step"  # metric derived from the times in the record
-LATE_METRIC_PREFIX = (
-    "late/"  # prefix of a metric: mean over the evaluations in the second half of the steps
-)
+# prefix of a metric: mean over the evaluations in the second half of the steps
+LATE_METRIC_PREFIX = "late/"
 ESS_RATE = "ess_per_second"  # ess divided by the time of all steps, including burn-in
 
 

@@ -124,9 +124,8 @@ class QueuedJob:
 
     job: Any
     states: SlurmStates | None
-    seen_ended: float | None = (
-        None  # time when the job was first observed to have ended without a result
-    )
+    # time when the job was first observed to have ended without a result
+    seen_ended: float | None = None
 
     @property
     def id(self) -> str:

@@ -73,7 +73,7 @@ WRONG = {
         *GOOD[2:],
     ],
     "column 101 is not in table nlpp": [*GOOD[:2], "101", *GOOD[3:]],
-    "seed, replicate and score have to be numbers": [*GOOD[:6], "low"],
+    "seed, replicate and score must be numbers": [*GOOD[:6], "low"],
     "data other, other lines of this cell have sarcos": [*GOOD[:3], "other", 0, 1, 1.0],
 }
 
