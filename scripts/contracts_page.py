@@ -6,7 +6,6 @@ require or provide it."""
 from __future__ import annotations
 
 import ast
-import re
 import textwrap
 from collections.abc import Iterable, Iterator, Set
 from operator import attrgetter
@@ -118,18 +117,4 @@ def read_section(section: str) -> Iterator[tuple[Protocol, str]]:
 def page() -> str:
     """Text of the page."""
     sections = {section: list(read_section(section)) for section in MODULES}
-    body = render("contracts", contents="", **sections)
-    return render("contracts", contents=list_contents(body), **sections).rstrip() + "\n"
-
-
-def list_contents(text: str) -> str:
-    """Table of contents: a line per section with links to its protocols."""
-    lines: list[str] = []
-    for level, title in re.findall(r"^(##|###) (.+)$", text, re.MULTILINE):
-        anchor = re.sub(r"[^a-z0-9_ -]", "", title.lower()).replace(" ", "-")
-        link = f"[{title.split(':')[0]}](#{anchor})"
-        if level == "##":
-            lines.append(f"- **{link}**: ")
-        else:
-            lines[-1] += f"{'' if lines[-1].endswith(': ') else ', '}{link}"
-    return "\n".join(lines)
+    return render("contracts", **sections).rstrip() + "\n"

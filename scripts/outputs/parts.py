@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -38,11 +37,6 @@ class Output:
     terminal: bool = False
     figures: dict[str, str] = field(default_factory=dict)
     timed: bool = False
-
-    @property
-    def words(self) -> list[str]:
-        """Arguments in ``run`` after ``runner``."""
-        return shlex.split(self.run or "")
 
     @property
     def pictures(self) -> dict[str, str]:
