@@ -12,6 +12,12 @@ BUDGET ?= 8h
 SEED ?= 0
 WORKFLOWS := .github/workflows/ci.yml .github/workflows/release.yml docs/ci-example.yml
 
+# experiments whose smoke runs have figures of all kinds, for the contact sheet of make pictures
+SHEET = air_quality alpha_divergence asymmetric_wiener banana_hvi cavi_mixture digits_fgsm dp_mixture four_statisticians \
+	friend_or_foe_grid funnel_vis gp_prior_draws gplvm_oil local_level mog multitask_toy posterior_concentration retail \
+	sarcos_smdgp stopping_rule structural_airline structural_co2 topics_bars topics_text vae_digits vargrad_dvae \
+	vargrad_dvae_variance wiener_velocity
+
 .PHONY: help setup run test test-times coverage test-slow test-device test-gpu test-engines smoke mutants bench bench-peers lint index results results-all outputs tutorials lock docs pictures format types clean
 
 help: ## list the targets
@@ -117,7 +123,8 @@ docs: setup .venv/constraints.txt ## build the documents as an offline site in b
 	rm build/site/404.html # its links need the address of the server
 	@echo 'written  build/site/index.html: open it in a browser'
 
-pictures: setup ## pictures of documents: a terminal (rich), a report (if Chromium is installed)
+pictures: setup ## pictures of documents: a terminal (rich), a report (if Chromium is installed), all kinds of figures (10 minutes)
+	for name in $(SHEET); do $(BIN)/runner +experiment=$$name smoke=true tracking=false output_dir=build/pictures || exit 1; done
 	$(BIN)/python -m scripts.pictures
 
 format: setup ## format the code and apply the fixes of ruff

@@ -1,8 +1,9 @@
-"""``python -m scripts.pictures`` (``make pictures``): draw a terminal and a report for docs/pictures.
+"""``python -m scripts.pictures`` (``make pictures``): draw a terminal, a report and a contact sheet
+for docs/pictures.
 
 The terminal is an SVG of a smoke run, exported by rich.  The report is a page of ``runner report``
 for kept scores, rendered by a headless Chromium; without Chromium its picture is kept, and a note is
-printed."""
+printed.  The contact sheet shows the figures of the smoke runs of ``make pictures``."""
 
 from __future__ import annotations
 
@@ -14,14 +15,18 @@ import tempfile
 from contextlib import chdir
 from pathlib import Path
 
+from matplotlib.image import imread
+from PIL import Image
 from rich._export_format import CONSOLE_SVG_FORMAT
 
+from components.figures.style import bare, panel_grid
 from scripts.prose.scores import FOLDER, list_scores
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 COMMAND = ["+experiment=digits_fgsm", "smoke=true", "tracking=false"]
 REPORT = "table_4_1"
+RUNS = ROOT / "build" / "pictures"
 WIDTH = 112  # columns
 PAGE = "1000,760"  # pixels
 # without rich's font, which is loaded from a server on the network
@@ -85,7 +90,20 @@ def report(target: Path) -> None:
         )
 
 
+def contact_sheet(target: Path) -> None:
+    """Draw the figures of the runs in ``RUNS``, one of each name, in 64 colours."""
+    files = {path.stem: path for path in RUNS.glob("*/*/figures/*.png")}
+    figure, axes, _ = panel_grid(len(files), 8, width=2.5, height=1.9)
+    for axis, name in zip(axes, sorted(files), strict=True):
+        axis.imshow(imread(files[name]))
+        axis.set_title(name, fontsize=8)
+        bare(axis)
+    figure.savefig(target)
+    Image.open(target).quantize(64).save(target)
+
+
 if __name__ == "__main__":
     PICTURES.mkdir(exist_ok=True)
     terminal(PICTURES / "terminal.svg")
     report(PICTURES / "report.png")
+    contact_sheet(PICTURES / "contact_sheet.png")

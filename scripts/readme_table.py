@@ -17,9 +17,8 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
+from components.figures.style import BLUE, Axes, legend_below, new_figure
 from runner.disk.atomic import write_text
 from runner.report.scores.cells import Cell
 from scripts.pages import render
@@ -121,7 +120,7 @@ def draw_panel(axes: Axes, entry: Entry) -> None:
     published = [(cell.number.mean, cell.number.uncertainty) for _, cell in lines]
     ours = [(cell.summary.mean, cell.summary.se or 0.0) for _, cell in lines]
     grey = {"fmt": "D", "color": "0.45", "markerfacecolor": "white", "label": "published"}
-    blue = {"fmt": "o", "color": "tab:blue", "label": "ours"}
+    blue = {"fmt": "o", "color": BLUE, "label": "ours"}
     for numbers, shift, style in ((published, -0.15, grey), (ours, 0.15, blue)):
         means, errors = np.transpose(numbers)
         axes.errorbar(means, places + shift, xerr=2 * errors, **style)
@@ -135,12 +134,10 @@ def draw_panel(axes: Axes, entry: Entry) -> None:
 
 def draw(target: Path) -> None:
     """Draw the picture with a panel for each study."""
-    figure = Figure(figsize=(13, 7), layout="constrained")
-    panels = figure.subplots(2, 3)
-    for axes, entry in zip(panels.flat, ENTRIES, strict=True):
+    figure, panels = new_figure(2, 3, width=4.3, height=3.5)
+    for axes, entry in zip(panels, ENTRIES, strict=True):
         draw_panel(axes, entry)
-    handles, labels = panels.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper right", ncols=2, frameon=False)
+    legend_below(figure, panels[:1], fontsize=10)
     figure.suptitle("Published and our means, ± 2 standard errors", x=0.01, ha="left")
     figure.savefig(target, dpi=100)
 

@@ -11,6 +11,8 @@ from unittest.mock import patch
 
 import pytest
 import torch
+from matplotlib.figure import Figure
+from support.figure_layout import layout_faults
 from support.runs.configured import made_job
 
 from runner.tracking import handover
@@ -36,6 +38,21 @@ def same_environment():
     """Restore the environment, because commands set variables such as threads=100000."""
     with patch.dict(os.environ):
         yield
+
+
+@pytest.fixture(autouse=True)
+def figures_fit():
+    """Every figure that a test draws fits its canvas and can be read."""
+    figures = []
+
+    def subplots(figure, *args, **kwargs):
+        figures.append(figure)
+        return draw_subplots(figure, *args, **kwargs)
+
+    draw_subplots = Figure.subplots
+    with patch.object(Figure, "subplots", subplots):
+        yield
+    assert [fault for figure in figures for fault in layout_faults(figure)] == []
 
 
 @pytest.fixture

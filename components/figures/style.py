@@ -31,7 +31,6 @@ _STYLE: Any = {
     "axes.titlesize": 11,
     "legend.frameon": False,
     "figure.dpi": 120,
-    "savefig.bbox": "tight",
 }
 
 
@@ -77,6 +76,16 @@ def panel_grid(n: int, most_columns: int = 4, **size: Any) -> tuple[Figure, list
     for axis in axes[n:]:
         axis.set_axis_off()
     return figure, axes[:n], columns
+
+
+def separate_ticks(values: Iterable[float]) -> list[float]:
+    """The values with at least a tenth of their span between neighbours, from the smallest."""
+    ordered = sorted(values)
+    ticks = ordered[:1]
+    for value in ordered:
+        if value - ticks[-1] > 0.1 * (ordered[-1] - ordered[0]):
+            ticks.append(value)
+    return ticks
 
 
 def bare(axis: Axes) -> None:
@@ -129,9 +138,13 @@ def _has_data(handle: Any) -> bool:
 
 
 def legend_below(figure: Figure, axes: Iterable[Axes], fontsize: float = 8) -> None:
-    """One legend below all panels, or above them if there is a common axis name; none without
-    labels."""
-    entries = drawn_entries(axes)
+    """One legend of the labelled artists of all panels, as ``show_entries`` places it."""
+    show_entries(figure, drawn_entries(axes), fontsize)
+
+
+def show_entries(figure: Figure, entries: Mapping[str, Any], fontsize: float = 8) -> None:
+    """A legend of handles by label, below all panels, or above them if there is a common axis name;
+    none without entries."""
     if entries:
         figure.legend(
             entries.values(),

@@ -32,15 +32,18 @@ def list_figures(board: Board, rows: Sequence[str], ranked: Ranked) -> list[dict
     suite = board.suite
     pictures = [
         draw_profiles(board),
-        *draw_boards(suite, board.lines, ranked),
+        *draw_boards(suite, board.lines, ranked, board.own),
         draw_frontier(suite, board.lines, rows),
         draw_pairs(suite, board.lines, rows),
     ]
     return [_view(picture) for picture in pictures if picture]
 
 
-def draw_boards(suite: Suite, lines: pd.DataFrame, ranked: Ranked) -> Iterator[Picture | None]:
-    """Figures of the ranks of each score, and of each score against each cost."""
+def draw_boards(
+    suite: Suite, lines: pd.DataFrame, ranked: Ranked, own: Sequence[str] = ()
+) -> Iterator[Picture | None]:
+    """Figures of the ranks of each score, and of each score against each cost, with the user's rows
+    ``own`` in colour."""
     kinds = list_costs(lines)
     scores = [str(table.metric) for table, _ in ranked]
     means = average(lines, [*scores, *(COST_PREFIX + kind for kind in kinds)])
@@ -49,7 +52,7 @@ def draw_boards(suite: Suite, lines: pd.DataFrame, ranked: Ranked) -> Iterator[P
         rows = [standing.row for standing in standings]
         for kind in kinds:
             points = trace(lines, means, str(table.metric), kind)
-            yield _draw_costs(suite, table, points, rows, kind)
+            yield _draw_costs(suite, table, points, rows, kind, own)
 
 
 def _view(picture: Picture) -> dict[str, Any]:
@@ -87,7 +90,12 @@ def _draw_ranks(table: TableSpec, standings: list[Standing]) -> Picture | None:
 
 
 def _draw_costs(
-    suite: Suite, table: TableSpec, points: pd.DataFrame, rows: Sequence[str], kind: str
+    suite: Suite,
+    table: TableSpec,
+    points: pd.DataFrame,
+    rows: Sequence[str],
+    kind: str,
+    own: Sequence[str],
 ) -> Picture | None:
     """Score against cost at each evaluation, with the Pareto front of final scores; None if no row
     has both.
@@ -108,7 +116,7 @@ def _draw_costs(
         f"{table.title} against {label}: medians over problems; points: final scores, filled on the "
         "Pareto front"
     )
-    figure = cost_figure(curves, finals, direction, label, str(table.metric))
+    figure = cost_figure(curves, finals, direction, label, str(table.metric), own)
     if (curves["mean"] > 0).all():  # one row far off would flatten all others
         for axes in figure.axes:
             axes.set_yscale("log")

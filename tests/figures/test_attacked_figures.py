@@ -38,7 +38,8 @@ def test_example_shows_true_and_predicted_class():
         class_names=["cat", "dog"],
     )
     titles = [axis.get_title() for axis in figure.axes]
-    assert titles == ["cat → cat", "? → dog", "", "", "cat → dog", "? → dog"]
+    assert titles[:6] == ["cat → cat", "? → dog", "", "", "cat → dog", "? → dog"]
+    assert figure.axes[6].get_ylim() == pytest.approx((-0.1, 0.1))  # scale of the perturbation
     assert figure.get_suptitle().startswith("fgsm\n")
 
 

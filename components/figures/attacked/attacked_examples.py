@@ -11,6 +11,8 @@ from torch import Tensor
 from components.figures.style import BLACK, RED, Figure, new_figure
 from components.maths.spacing import row_numbers
 
+CHANGE = "RdBu_r"  # red: more, blue: less
+
 
 def _image(row: Tensor, shape: tuple[int, ...]) -> np.ndarray:
     image = row.detach().cpu().double().reshape(shape).numpy()
@@ -49,13 +51,16 @@ def attacked_examples_figure(
     title: str,
     class_names: Sequence[str] = (),
 ) -> Figure:
-    """Three rows of images: clean, perturbation (red: more, blue: less), attacked.
+    """Three rows of images: clean, perturbation with its scale, attacked.
 
     The title of each image shows its true and its predicted class, in the second colour if the
     prediction is wrong.
     """
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
     n = len(x)
-    figure, axes = new_figure(3, n, width=1.2, height=1.4)
+    figure, axes = new_figure(3, n, width=max(1.2, 4.8 / n), height=1.4)
     low = float(x.min())
     high = float(x.max())
     delta = attacked - x
@@ -66,7 +71,7 @@ def attacked_examples_figure(
             change = change.mean(-1)
         rows: list[tuple[np.ndarray, str, tuple[float, float], int | None]] = [
             (_image(x[i], shape), "gray", (low, high), int(before[i])),
-            (change, "RdBu_r", (-largest, largest), None),
+            (change, CHANGE, (-largest, largest), None),
             (_image(attacked[i], shape), "gray", (low, high), int(after[i])),
         ]
         for row, (image, colours, (darkest, brightest), guess) in enumerate(rows):
@@ -83,7 +88,9 @@ def attacked_examples_figure(
                 )
     for row, name in enumerate(("clean", "added", "attacked")):
         axes[row * n].set_ylabel(name)
-    figure.suptitle(f"{title}\ntrue → predicted class, wrong predictions in red", fontsize=9)
+    scale = ScalarMappable(Normalize(-largest, largest), CHANGE)
+    figure.colorbar(scale, ax=axes, label="added", format="%.2g", shrink=0.3, aspect=8)
+    figure.suptitle(f"{title}\ntrue → predicted class, wrong predictions in orange", fontsize=9)
     return figure
 
 

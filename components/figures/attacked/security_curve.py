@@ -15,6 +15,7 @@ from components.figures.style import (
     Figure,
     legend_above,
     new_figure,
+    separate_ticks,
 )
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ def security_curve_figure(
     right_axis.plot(eps, rows["entropy"], "s-", color=GREEN, label="predictive entropy")
     right_axis.set(xlabel="attack strength ε", ylabel="nats", title="Uncertainty under attack")
     legend_above(right_axis)
+    for axis in (left_axis, right_axis):
+        axis.set_xticks(separate_ticks(eps))
     if not trusted:
         figure.suptitle("A sanity check failed: see the table attack_checks", color=RED)
     return figure

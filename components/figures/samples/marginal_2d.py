@@ -65,7 +65,7 @@ def marginal_2d(
             ylim=problem.box[1],
         )
         n = values.shape[0] * values.shape[1]
-        axis.set_title(f"of {n:,} draws: {summary}", fontsize=9)
+        axis.set_title(f"of {n:,} draws:\n{summary}", fontsize=9)
         return {"marginal": figure}
 
     return marginal

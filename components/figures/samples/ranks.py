@@ -9,7 +9,7 @@ import numpy as np
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, parameters, part
-from components.figures.style import BLUE, RED, Figures, label_below, panel_grid
+from components.figures.style import BLUE, RED, Figures, label_below, panel_grid, show_entries
 
 MOST_CHAINS = 20
 FEWEST_EXPECTED = 5  # number of ranks in a bin
@@ -89,20 +89,11 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> Figures:
         axis.grid(False)
     for axis in axes[::columns]:
         axis.set_ylabel("chain")
-    figure.legend(
-        handles=[
-            Patch(color="0.86", label="95 % of counts of independent draws"),
-            *(
-                Patch(color=colour, alpha=0.75, label=label)
-                for colour, label in ((BLUE, "inside"), (RED, "outside"))
-                if colour in shown
-            ),
-        ],
-        loc="outside lower center",
-        ncols=3 if columns > 1 else 1,
-        fontsize=8,
-        frameon=False,
-    )
+    entries = {"95 % of counts of independent draws": Patch(color="0.86")}
+    for colour, label in ((BLUE, "inside"), (RED, "outside")):
+        if colour in shown:
+            entries[label] = Patch(color=colour, alpha=0.75)
+    show_entries(figure, entries)
     label_below(axes, columns, "rank among all draws, as a fraction")
     title = "" if len(chain_ids) == chains else f"{len(chain_ids)} of {chains} chains"
     titles = (part(problem, draws, len(panels)), title)

@@ -151,7 +151,7 @@ def _reliability(
 
 def _diagonal(figure: Figure, ax: Axes) -> Figure:
     ax.plot([0, 1], [0, 1], color="0.5", linewidth=0.9, linestyle=(0, (4, 2)), zorder=1)
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     return figure
 
 

@@ -14,7 +14,8 @@ CLOSE = 0.11  # inches between the lines of names, and between bars
 MIN_SPARSE_LABEL_RANKS = 14  # number of ranks above which every fifth is labelled
 WIDTH = 6.4
 BROAD = 9.0  # the same with more methods
-MARGIN = 1.9  # widths in inches of the figure, and of the names on either side
+LEAST_MARGIN = 1.9  # widths in inches of the figure, and of the names on either side
+LETTER = 0.075  # inches, the width of a letter of a name
 
 
 def critical_difference_diagram(
@@ -32,7 +33,8 @@ def critical_difference_diagram(
     n_left = (k + 1) // 2
     is_dense = k > MIN_SPARSE_LABEL_RANKS
     step = DENSE if is_dense else STEP
-    width = BROAD if is_dense else WIDTH
+    margin = max(LEAST_MARGIN, 0.7 + LETTER * max(map(len, names)))
+    width = (BROAD if is_dense else WIDTH) + 2 * (margin - LEAST_MARGIN)
     bars = CLOSE * len(groups) + 0.15
     top = 0.75 if distance is not None else 0.45
     height = top + bars + step * n_left + 0.1
@@ -41,10 +43,10 @@ def critical_difference_diagram(
     ax.set_position((0, 0, 1, 1))
     ax.set(xlim=(0, width), ylim=(height, 0))
     ax.axis("off")
-    scale = (width - 2 * MARGIN) / max(k - 1, 1)
+    scale = (width - 2 * margin) / max(k - 1, 1)
 
     def at(rank: float) -> float:
-        return MARGIN + (rank - 1) * scale
+        return margin + (rank - 1) * scale
 
     ax.plot([at(1), at(k)], [top, top], color=BLACK, lw=1.2)
     for rank in range(1, k + 1):
@@ -71,10 +73,10 @@ def critical_difference_diagram(
         on_left = i < n_left
         y = top + bars + step * ((i if on_left else k - 1 - i) + 0.5)
         if on_left:
-            edge = MARGIN - 0.15
+            edge = margin - 0.15
             ax.text(edge - 0.06, y, f"{name}  {ranks[name]:.2f}", ha="right", **label)
         else:
-            edge = width - MARGIN + 0.15
+            edge = width - margin + 0.15
             ax.text(edge + 0.06, y, f"{ranks[name]:.2f}  {name}", ha="left", **label)
         ax.plot([at(ranks[name])] * 2 + [edge], [top, y, y], color=BLACK, lw=0.8)
     for i, group in enumerate(groups):

@@ -9,7 +9,7 @@ from components.contracts.capabilities import ArdWeights
 from components.contracts.posteriors import Predicts, module_of
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import BLUE, RED, Figure, Figures, bare, new_figure
+from components.figures.style import BLUE, RED, Figure, Figures, bare, new_figure, show_entries
 
 KINDS = {  # first letter of a process's name -> colour, label in the legend
     "g": (BLUE, "shared process"),
@@ -33,7 +33,7 @@ def hinton_diagram(weights: Tensor, process_names: list[str], task_names: list[s
     largest = float(weights.max())
     cell = 0.36  # inches
     figure, (ax,) = new_figure(
-        width=max(cell * n_processes + 1.7, 4.2), height=cell * n_tasks + 1.2
+        width=max(cell * n_processes + 1.7, 4.8), height=cell * n_tasks + 1.2
     )
     bare(ax)
     ax.set(xlim=(-0.5, n_processes - 0.5), ylim=(n_tasks - 0.5, -0.5), aspect="equal")
@@ -65,18 +65,10 @@ def hinton_diagram(weights: Tensor, process_names: list[str], task_names: list[s
     ax.set_yticks(range(n_tasks), task_names)
     ax.tick_params(length=0)
     present = dict.fromkeys(KINDS[name[0]] for name in process_names)
-    figure.legend(
-        handles=[Patch(color=colour, label=label) for colour, label in present],
-        loc="outside upper center",
-        ncols=3,
-        fontsize=9,
-        frameon=False,
-        handlelength=0.9,
-        handleheight=0.9,
-    )
     figure.supxlabel(
         f"area of a square ∝ ARD weight ω;  the largest is {largest:.3g}", fontsize=8, color="0.35"
     )
+    show_entries(figure, {label: Patch(color=colour) for colour, label in present}, fontsize=9)
     return figure
 
 

@@ -92,7 +92,7 @@ def _scale_sizes(ax: Axes, sizes: list[float], small: bool) -> None:
     ax.minorticks_off()
     # labels of neighbours would touch
     if small or any(b < 1.6 * a for a, b in pairwise(sizes)):
-        ax.tick_params(axis="x", labelsize=6.5, labelrotation=45 if small else 0)
+        ax.tick_params(axis="x", labelsize=7, labelrotation=45 if small else 0)
 
 
 def _finite_values(rows: pd.DataFrame) -> np.ndarray:

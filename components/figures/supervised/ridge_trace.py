@@ -10,12 +10,12 @@ from components.figures.style import (
     BLACK,
     BLUE,
     GREY,
-    PALETTE,
     RED,
     Figure,
     colour_of,
     legend_below,
     new_figure,
+    series_style,
 )
 from components.maths.least_squares import LinearData
 
@@ -53,20 +53,13 @@ def ridge_trace(
     figure, (left_axis, right_axis) = new_figure(1, 2, width=4.8, height=3.9)
     penalties = penalties.cpu()
     for j, name in enumerate(data.names):
-        colour = colour_of(j)
-        left_axis.plot(
-            penalties,
-            path[:, j].cpu(),
-            color=colour,
-            linestyle="-" if j < len(PALETTE) else "--",
-            label=name,
-        )
+        left_axis.plot(penalties, path[:, j].cpu(), **series_style(j), label=name)
         if data.is_simulated:
             left_axis.plot(
                 float(penalties[0]),
                 float(data.beta[j]),
                 "X",
-                color=colour,
+                color=colour_of(j),
                 markersize=6,
                 clip_on=False,
             )

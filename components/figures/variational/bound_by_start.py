@@ -34,7 +34,7 @@ def bound_by_start(by_cycle: Tensor, title: str) -> Figures:
         axis.set_xlabel("cycle")
         axis.locator_params(axis="x", integer=True)
     left_axis.set_ylabel(f"{title} (nats)")
-    right_axis.set_ylabel("below the final value of the best start (nats)")
+    right_axis.set_ylabel("nats below the best final value")
     tail = by_cycle[min(1, len(by_cycle) - 1) :]
     left_axis.set_ylim(
         float(tail.min()) - 1,

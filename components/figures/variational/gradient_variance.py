@@ -5,26 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from components.figures.style import (
-    PALETTE,
     Axes,
     Figures,
     colour_of,
     legend_above,
     legend_below,
     new_figure,
+    panel_grid,
+    series_marker,
     series_style,
 )
 
 FEW = 6.0  # span of an axis up to which every tick is labelled
 MANY = 1000.0  # span above which only powers of ten are labelled
-# line styles of gradients that share a colour
-MARKERS = ["o", "s", "^", "D"]
+COLUMNS = 3  # panels in a row
 FLOOR = 1e-6  # smallest plotted ratio
 
 
 def _look(k: int) -> dict[str, Any]:
     """Plot style of the k-th gradient."""
-    return series_style(k) | {"marker": MARKERS[k // len(PALETTE) % len(MARKERS)]}
+    return series_style(k) | {"marker": series_marker(k)}
 
 
 def _plain(ax: Axes) -> None:
@@ -65,7 +65,7 @@ def _plot_learning(
                 f"best {kind.removeprefix('best_').replace('_', ' ')}, {order}",
                 (0.01, max(value, FLOOR)),
                 xycoords=("axes fraction", "data"),
-                fontsize=6,
+                fontsize=7,
                 va="bottom",
             )
     ax.set(xscale="log", yscale="log", xlabel="iterations of learning", title=f"after {t:,} steps")
@@ -107,7 +107,7 @@ def gradient_variance(
     if not reached:
         return {}
     panels = reached if len(iterations) > 1 else []
-    figure, axes = new_figure(1, len(panels) + 2, 3.6, 3.4)
+    figure, axes, _ = panel_grid(len(panels) + 2, COLUMNS, width=3.2, height=2.8)
     for ax, t in zip(axes, panels, strict=False):
         _plot_learning(ax, labels, iterations, scores, curves, t)
     steps, costs = axes[-2:]

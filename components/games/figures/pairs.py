@@ -42,7 +42,7 @@ def pair_figure(
                 colour = "white" if is_dark else "black"
                 is_zero = abs(value) < ZERO * max(abs(lowest), abs(highest))
                 text = "0" if is_zero else f"{value:.3g}"
-                ax.text(j, i, text, ha="center", va="center", fontsize=6, color=colour)
+                ax.text(j, i, text, ha="center", va="center", fontsize=7, color=colour)
         ax.set_xticks(range(len(opponents)), opponents, rotation=45, ha="right", fontsize=7)
         ax.set_yticks(range(len(agents)), agents, fontsize=7)
         ax.grid(False)

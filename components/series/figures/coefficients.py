@@ -36,7 +36,9 @@ def coefficients(effects: dict[str, Tensor], posterior: Selects) -> Figures:
         labels.append(text)
     axis.axvline(0, color="0.35", lw=0.8)
     standard = any(units[name] != 1 for name in names)
-    axis.set(xlabel="added to y by a standard deviation" if standard else "added to y by a unit")
+    axis.set_xlabel(
+        f"added to y, in its units, by one {'standard deviation' if standard else 'unit'}"
+    )
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(-0.6, len(names) - 0.4)
     right = axis.twinx()

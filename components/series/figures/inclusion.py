@@ -8,10 +8,10 @@ from components.figures.style import BLACK, Figures, new_figure
 
 def inclusion(posterior: Selects) -> Figures:
     """A bar per column with its inclusion probability, the highest on top; white if its coefficient
-    is mostly positive, black if mostly negative."""
+    is mostly positive, black if mostly negative.  Nothing is drawn if every column is always in."""
     probable = posterior.inclusion
     positive = posterior.positive
-    if not probable:
+    if min(probable.values(), default=1) == 1:
         return {}
     names = sorted(probable, key=lambda name: probable[name])
     figure, (axis,) = new_figure(1, 1, width=5.0, height=0.6 + 0.26 * len(names))

@@ -18,6 +18,7 @@ from components.figures.style import (
     Figure,
     colour_of,
     new_figure,
+    show_entries,
 )
 
 if TYPE_CHECKING:
@@ -175,17 +176,10 @@ def _legend(figure: Figure, methods: list[str], marked: bool) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    handles: list[Artist] = [
-        Patch(alpha=0.55, edgecolor=BLACK, lw=0.5, label=method, **_look(i, True))
+    entries: dict[str, Artist] = {
+        method: Patch(alpha=0.55, edgecolor=BLACK, lw=0.5, **_look(i, True))
         for i, method in enumerate(methods)
-    ]
+    }
     if marked:
-        handles.append(Line2D([], [], color=ORANGE, ls="--", lw=1.8, label="β chosen"))
-    if handles:
-        figure.legend(
-            handles=handles,
-            loc="outside upper center",
-            ncols=min(len(handles), 7),
-            fontsize=8,
-            frameon=False,
-        )
+        entries["β chosen"] = Line2D([], [], color=ORANGE, ls="--", lw=1.8)
+    show_entries(figure, entries)

@@ -74,7 +74,7 @@ def write_artefacts(
             # a file of an earlier run must not remain if this one fails
             path.unlink(missing_ok=True)
             with replace_file(path) as temporary:
-                readable(figure).savefig(temporary, format="png", dpi=150)
+                readable(figure).savefig(temporary, format="png", dpi=150, bbox_inches="tight")
     for name, table in tables.items():
         (folder / "tables").mkdir(exist_ok=True)
         with skip_artefact_on_error(f"table {name}"):

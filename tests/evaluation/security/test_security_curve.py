@@ -97,7 +97,7 @@ def test_half_of_shown_images_change_class(victim, monkeypatch):
     assert torch.equal(rng.attack.get_state(), state)
     titles = [axis.get_title().split(" → ") for axis in figures["attacked_examples"].axes]
     clean = titles[:6]
-    attacked = titles[12:]
+    attacked = titles[12:18]
     assert [truth for truth, _ in clean] == [truth for truth, _ in attacked]
     changed = [clean_cost != after for clean_cost, after in zip(clean, attacked, strict=True)]
     assert changed == [True] * 3 + [False] * 3
