@@ -38,11 +38,9 @@ class MessageLoops:
         absent = f["log_absent"].tolist()
         # log p(x_i|c), indexed by class, word and x_i
         self.log_word = [list(zip(absent[c], present[c], strict=True)) for c in (0, 1)]
-        self.log_class, self.method, self.draw = (
-            f["log_class"].tolist(),
-            method,
-            random.Random(seed),
-        )
+        self.log_class = f["log_class"].tolist()
+        self.method = method
+        self.draw = random.Random(seed)
 
     def log_p(self, x: Words, c: int) -> float:
         """Sum log p(x|y_c) over words."""

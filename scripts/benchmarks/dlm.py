@@ -52,7 +52,8 @@ def build_statsmodels(
     def value(at: np.ndarray) -> float:
         variances = np.exp(2 * at)
         Q = np.diag(np.repeat(variances[1:], counts))
-        filter["state_cov"], filter["obs_cov"] = Q, variances[:1, None]
+        filter["state_cov"] = Q
+        filter["obs_cov"] = variances[:1, None]
         filter.initialize_known(np.zeros(d), system.s0**2 * G @ G.T + Q)
         return float(filter.loglike())
 

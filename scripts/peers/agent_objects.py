@@ -14,7 +14,8 @@ class Level2:
     """An agent with the operations of ARAMARL's published ``Level2QAgent``."""
 
     def __init__(self, actions: int, states: int):
-        self.q, self.opponent_q = np.zeros((states, actions, 2)), np.zeros((states, 2, actions))
+        self.q = np.zeros((states, actions, 2))
+        self.opponent_q = np.zeros((states, 2, actions))
         self.counts = np.ones(actions)
 
     def guess(self, s: int) -> int:

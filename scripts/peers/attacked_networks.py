@@ -35,7 +35,9 @@ class Normalised(nn.Module):
 
     def __init__(self, x: Tensor):
         super().__init__()
-        self.seen, self.mean, self.std = x, float(x.mean()), float(x.std(correction=0))
+        self.seen = x
+        self.mean = float(x.mean())
+        self.std = float(x.std(correction=0))
 
     def forward(self, x: Tensor) -> Tensor:
         return (x - self.mean) / self.std

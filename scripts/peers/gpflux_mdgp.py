@@ -39,7 +39,8 @@ class Layers(tf.Module):
 
     def __init__(self, given: dict[str, np.ndarray]):
         super().__init__()
-        self.S, self.T = int(given["samples"]), int(given["tasks"])
+        self.S = int(given["samples"])
+        self.T = int(given["tasks"])
         task = given["task"]
         self.rows = [tf.constant(np.flatnonzero(task == t), tf.int32) for t in range(self.T)]
         self.x = tf.constant(given["x"])
