@@ -63,11 +63,11 @@ class LevelK(LevelThinker, OpponentKeys):
         temperature = self.temperature_opponent or self.temperature
         modelled = temperature if self.policy_opponent == "softmax" else EPSILON_GREEDY
         epsilons = [exploration_rate(self.epsilon_opponent, episode, j) for j in below]
-        own = super().levels(episode)
-        return own._replace(
-            alphas=(*(self.alpha_opponent for _ in below), *own.alphas),
-            epsilons=(*epsilons, *own.epsilons),
-            temperatures=(*(modelled for _ in below), *own.temperatures),
+        above = super().levels(episode)
+        return above._replace(
+            alphas=(*(self.alpha_opponent for _ in below), *above.alphas),
+            epsilons=(*epsilons, *above.epsilons),
+            temperatures=(*(modelled for _ in below), *above.temperatures),
             forget=self.forget,
             at_next=self.forecast_at == "next",
             samples=self.forecast == "sampled",
