@@ -21,6 +21,7 @@ import yaml
 from components.figures.style import BLUE, Axes, legend_below, new_figure
 from runner.disk.atomic import write_text
 from runner.report.scores.cells import Cell
+from scripts.outputs.pictures import reduce_colours
 from scripts.pages import render
 from scripts.prose.cells import count_finite, estimate_centre
 from scripts.prose.estimate import Estimate
@@ -140,6 +141,7 @@ def draw(target: Path) -> None:
     legend_below(figure, panels[:1], fontsize=10)
     figure.suptitle("Published and our means, ± 2 standard errors", x=0.01, ha="left")
     figure.savefig(target, dpi=100)
+    target.write_bytes(reduce_colours(target.read_bytes()))
 
 
 def main(argv: list[str]) -> int:
