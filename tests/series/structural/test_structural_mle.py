@@ -121,9 +121,9 @@ def test_components_are_drawn_at_the_best_parameters():
     assert torch.allclose(posterior.contributions[0, 0, :, 1], (design.X * theta[0, -2:]).sum(1))
     scores = data.score(posterior, Streams(0))
     assert {"mape", "coverage90", "one_ahead/mape", "inclusion/a", "cumulative"} <= set(scores)
-    assert {"components", "residuals", "inclusion", "forecast"} <= set(
-        data.draw(posterior, Streams(0))
-    )
+    figures = set(data.draw(posterior, Streams(0)))
+    assert {"components", "residuals", "forecast"} <= figures
+    assert "inclusion" not in figures  # all columns are included
     assert data.forecast(posterior, Streams(0)).mu.shape == (1, AHEAD, 1)
 
 

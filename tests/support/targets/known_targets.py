@@ -131,11 +131,15 @@ def run_chains(inference, model, steps: int, rng: Streams | None = None):
     return last
 
 
-def sample_target(name: str, model, steps: int, seed: int = 0, **settings):
+def sample_target(name: str, model, steps: int, seed: int = 0, problem=None, **settings):
     """Draws of the inference ``name`` after ``steps`` steps, with the defaults of its YAML
     overridden by ``settings``."""
     inference = component("inference", name, **settings)
-    return inference.posterior(run_chains(inference, model, steps, Streams(seed))[0])
+    rng = Streams(seed)
+    state = inference.init(model, problem, rng)
+    for _ in range(steps):
+        state, _ = inference.step(state, None, rng)
+    return inference.posterior(state)
 
 
 def z_score(values: Tensor, expected: Tensor | float) -> Tensor:
