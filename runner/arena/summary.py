@@ -28,9 +28,7 @@ STATE_WORDS = {"doubted": "checks failed (†)", "short": "too few steps (¶)"}
 NAME_WIDTH = 18  # columns of a suite's name in the list
 CPU_SECONDS = "cpu_seconds"  # the cost that hours are made of
 START_SECONDS = 15.0  # CPU seconds of a run outside its steps: imports, evaluations
-
-
-LISTED = ("suite", "measures", "size", "leader", "time")
+LISTED = ("suite", "measures", "size", "leader", "time")  # keys of a suite in JSON
 
 
 def list_suites() -> int:

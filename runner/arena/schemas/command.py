@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from runner.arena.schemas.files import describe_experiment, describe_study
+from runner.arena.schemas.components import define_components, describe_run_keys
+from runner.arena.schemas.files import describe_experiment, describe_override, describe_study
 from runner.arena.suite import Suite
 from runner.catalogue import plugins
 from runner.catalogue.list_and_show import use_extensions
@@ -18,10 +19,13 @@ from runner.terminal.arguments import Parser
 
 def write_schemas(folder: Path) -> list[Path]:
     """Write ``experiment.json``, ``study.json`` and ``suite.json``; returns their paths."""
+    components = define_components()
+    run_keys = describe_run_keys()
+    override = describe_override(components, run_keys)
     schemas = {
-        "experiment": describe_experiment(),
-        "study": describe_study(StudyDefinition.model_json_schema(), "study"),
-        "suite": describe_study(Suite.model_json_schema(), "suite"),
+        "experiment": describe_experiment(components, run_keys),
+        "study": describe_study(StudyDefinition.model_json_schema(), "study", override),
+        "suite": describe_study(Suite.model_json_schema(), "suite", override),
     }
     folder.mkdir(parents=True, exist_ok=True)
     paths = {folder / f"{name}.json": schema for name, schema in schemas.items()}

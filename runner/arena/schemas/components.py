@@ -37,14 +37,9 @@ def describe_component(declared: ClassDeclaration) -> Schema:
     return schema | {"description": declared.sentence}
 
 
-def key_of(role: str, name: str) -> str:
-    """Name of a component's definition."""
-    return f"{role}/{name}"
-
-
-def reference(definition: str) -> Schema:
-    """Reference to a definition."""
-    return {"$ref": f"#/$defs/{definition.replace('/', '~1')}"}
+def reference(role: str, name: str) -> Schema:
+    """Reference to the definition of a component."""
+    return {"$ref": f"#/$defs/{role}~1{name}"}
 
 
 def define_components() -> dict[str, Schema]:
@@ -56,18 +51,18 @@ def define_components() -> dict[str, Schema]:
     for role in registry.ROLES:
         members = {one.name: describe_component(one) for one in catalogue(role)}
         keys: dict[str, Schema] = {key: {} for one in members.values() for key in one["properties"]}
-        definitions |= {key_of(role, name): schema for name, schema in members.items()}
-        definitions[key_of(role, "")] = only_keys(keys) | {"type": ["object", "null"]}
+        definitions |= {f"{role}/{name}": schema for name, schema in members.items()}
+        definitions[f"{role}/"] = only_keys(keys) | {"type": ["object", "null"]}
         # a mapping without a name changes keys of the default component
         cases = [
             {
                 "if": {"required": ["name"], "properties": {"name": {"const": name}}},
-                "then": reference(key_of(role, name)),
+                "then": reference(role, name),
             }
             for name in members
         ]
         names: Schema = {"enum": list(members)}
-        mapping = reference(key_of(role, "")) | {"properties": {"name": names}, "allOf": cases}
+        mapping = reference(role, "") | {"properties": {"name": names}, "allOf": cases}
         definitions[role] = {"anyOf": [names, mapping | {"type": "object"}]}
     return definitions
 

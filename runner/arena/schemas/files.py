@@ -10,12 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from components import registry
-from runner.arena.schemas.components import (
-    define_components,
-    describe_run_keys,
-    key_of,
-    reference,
-)
+from runner.arena.schemas.components import reference
 from runner.arena.schemas.types import Schema, only_keys
 from runner.catalogue.list_and_show import find_file, options, selected_components
 from runner.disk.read_yaml import load_untrusted
@@ -43,16 +38,20 @@ def _chooses(role: str, name: str, choices: Choices) -> Schema:
     return {"anyOf": [_has_default(named), {"allOf": inherits}]}
 
 
-def describe_experiment() -> Schema:
-    """Schema of ``conf/experiment/<name>.yaml``."""
+def describe_experiment(components: Schema, run_keys: Schema) -> Schema:
+    """Schema of ``conf/experiment/<name>.yaml``.
+
+    Args:
+        components: result of ``define_components``.
+        run_keys: result of ``describe_run_keys``.
+    """
     experiments = options("experiment")
     choices = {
         name: selected_components(load_untrusted(find_file("experiment", name)))
         for name in experiments
     }
-    run_keys = describe_run_keys()
-    run_keys["paper_tables"] = {"type": "array", "items": {"enum": options("published")}}
-    roles = {role: reference(key_of(role, "")) for role in registry.CHOSEN}
+    settings = run_keys | {role: reference(role, "") for role in registry.CHOSEN}
+    settings["paper_tables"] = {"type": "array", "items": {"enum": options("published")}}
     chosen = {
         f"override /{role}": {"enum": [*registry.names(role), None]} for role in registry.CHOSEN
     }
@@ -60,51 +59,50 @@ def describe_experiment() -> Schema:
     cases = []
     for role in registry.CHOSEN:
         for name in registry.names(role):
-            keys = {role: {"anyOf": [{"type": "null"}, reference(key_of(role, name))]}}
+            keys = {role: {"anyOf": [{"type": "null"}, reference(role, name)]}}
             then = {"properties": keys | {"smoke_overrides": {"properties": keys}}}
             cases.append({"if": _chooses(role, name, choices), "then": then})
-    overrides = only_keys(run_keys | roles)
-    return only_keys(
-        run_keys
-        | roles
-        | {
-            "defaults": {"type": "array", "items": entry},
-            "smoke_overrides": overrides,
-            "hydra": {"type": "object"},
-        }
-    ) | {"$schema": DRAFT, "title": "experiment", "allOf": cases, "$defs": define_components()}
+    others = {
+        "defaults": {"type": "array", "items": entry},
+        "smoke_overrides": only_keys(settings),
+        "hydra": {"type": "object"},
+    }
+    schema = only_keys(settings | others)
+    return schema | {"$schema": DRAFT, "title": "experiment", "allOf": cases, "$defs": components}
 
 
 def _join(words: Iterable[str]) -> str:
     return "|".join(map(re.escape, words))
 
 
-def _describe_override() -> Schema:
-    """Schema of an override such as ``inference.lr=0.01``: a known name, or a known key."""
-    run_keys = _join(describe_run_keys())
+def describe_override(components: Schema, run_keys: Schema) -> Schema:
+    """Schema of an override such as ``inference.lr=0.01``: a known name, or a known key.
+
+    The arguments are those of ``describe_experiment``.
+    """
     patterns = [
         rf"^\+?experiment=({_join(options('experiment'))})$",
-        rf"^\+{{0,2}}({run_keys})(\.[\w.]+)?=",
+        rf"^\+{{0,2}}({_join(run_keys)})(\.[\w.]+)?=",
         r"^(~?hydra|\+{0,2}hydra)[./=]",
     ]
-    definitions = define_components()
     for role in registry.CHOSEN:
-        keys = _join(definitions[key_of(role, "")]["properties"])
+        keys = _join(components[f"{role}/"]["properties"])
         patterns.append(rf"^\+{{0,2}}{role}=({_join([*registry.names(role), 'null'])}|\{{.*)$")
         patterns.append(rf"^(\+{{0,2}}|~){role}\.({keys})([.=]|$)")
     return {"type": "string", "anyOf": [{"pattern": pattern} for pattern in patterns]}
 
 
-def describe_study(study: Schema, name: str) -> Schema:
+def describe_study(study: Schema, name: str, override: Schema) -> Schema:
     """Schema of a study or a suite.
 
     Args:
         study: schema of its class.
         name: title of the schema.
+        override: result of ``describe_override``.
     """
     definitions = study["$defs"]
     overrides = {"type": "array", "items": {"$ref": "#/$defs/override"}}
-    definitions["override"] = _describe_override()
+    definitions["override"] = override
     definitions["experiment"] = {"enum": [*options("experiment"), None]}
     row = definitions["Row"]["properties"]
     table = definitions["TableSpec"]["properties"]
