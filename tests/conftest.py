@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from support.figure_layout import layout_faults
 from support.runs.configured import made_job
 
+from runner.report.latex.paper import COLUMN_WIDTH_INCHES
 from runner.tracking import handover
 from runner.tracking.mirror import open_client
 
@@ -41,10 +42,10 @@ def same_environment():
 
 
 @pytest.fixture(autouse=True)
-def figures_fit(request):
+def figures_fit():
     """Every figure that a test draws fits its canvas and can be read.
 
-    Reports also draw for the column of a paper, in smaller type.
+    Figures scaled to the column of a paper have smaller type (``fit_to_column``).
     """
     figures = []
 
@@ -55,8 +56,8 @@ def figures_fit(request):
     draw_subplots = Figure.subplots
     with patch.object(Figure, "subplots", subplots):
         yield
-    if request.path.parent.name != "report":
-        assert [fault for figure in figures for fault in layout_faults(figure)] == []
+    drawn = [each for each in figures if each.get_size_inches()[0] != COLUMN_WIDTH_INCHES]
+    assert [fault for figure in drawn for fault in layout_faults(figure)] == []
 
 
 @pytest.fixture

@@ -136,7 +136,7 @@ def test_identical_figures_are_stored_once():
     from matplotlib.figure import Figure
 
     def png(height, nudge=0.0):
-        figure = Figure(figsize=(3, 2))
+        figure = Figure(figsize=(3, 2), layout="constrained")
         buffer = io.BytesIO()
         figure.subplots().plot([0, 1, 2], [0, height, 1 + nudge])
         figure.savefig(buffer, format="png")

@@ -114,19 +114,19 @@ def white(dim: int) -> GaussianTarget:
     return GaussianTarget(torch.zeros(dim, dtype=F64), torch.eye(dim, dtype=F64))
 
 
-def walk(inference, model, steps: int, rng: Streams | None = None):
+def walk(inference, model, steps: int, rng: Streams | None = None, problem=None):
     """State and information after each step of chains that use no data."""
     rng = rng or Streams(0)
-    state = inference.init(model, None, rng)
+    state = inference.init(model, problem, rng)
     for _ in range(steps):
         state, info = inference.step(state, None, rng)
         yield state, info
 
 
-def run_chains(inference, model, steps: int, rng: Streams | None = None):
+def run_chains(inference, model, steps: int, rng: Streams | None = None, problem=None):
     """State and information after the last of the given steps."""
     last = None
-    for last in walk(inference, model, steps, rng):  # noqa: B007  # keeps no state but one
+    for last in walk(inference, model, steps, rng, problem):  # noqa: B007  # keeps no state but one
         pass
     return last
 
@@ -135,11 +135,7 @@ def sample_target(name: str, model, steps: int, seed: int = 0, problem=None, **s
     """Draws of the inference ``name`` after ``steps`` steps, with the defaults of its YAML
     overridden by ``settings``."""
     inference = component("inference", name, **settings)
-    rng = Streams(seed)
-    state = inference.init(model, problem, rng)
-    for _ in range(steps):
-        state, _ = inference.step(state, None, rng)
-    return inference.posterior(state)
+    return inference.posterior(run_chains(inference, model, steps, Streams(seed), problem)[0])
 
 
 def z_score(values: Tensor, expected: Tensor | float) -> Tensor:
