@@ -60,8 +60,11 @@ class Endpoints:
         self.broken[rows] = broken
 
     def offer(self, rows: Tensor, points: Tensor, value: Tensor, broken: Tensor) -> None:
-        """Set those of some rows where an attempt is better: a broken one, else the one with the
-        largest value (ties: the first)."""
+        """Set the rows for which the attempt is better than the current point.
+
+        A broken point is better than an unbroken one; otherwise the larger value is better, and
+        the first of equal ones.
+        """
         was_broken = self.broken[rows]
         # a broken point is never replaced by an unbroken one
         higher = (broken == was_broken) & ~(value <= self.value[rows])

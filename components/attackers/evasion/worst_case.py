@@ -27,7 +27,7 @@ class WorstCase(Evasion):
     x' = argmin_m log p(y|x'_m) over the x'_m of the members that break the row, or of all
     members if none does; ‖x'_m − x‖ ≤ ε for each.  A row counts as robust only if it withstands
     every member, so its curve is a lower bound of the members' curves.  A security evaluation also
-    has a column for each member alone. x [B, D], y [B, T].
+    has a column for each single member. x [B, D], y [B, T].
 
     Source: Croce and Hein (2020), section 5.
     """

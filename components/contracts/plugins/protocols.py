@@ -18,7 +18,7 @@ from typing_extensions import get_protocol_members, is_protocol
 
 
 def to_word(protocol: object) -> str:
-    """The word of a protocol; a word stands for itself."""
+    """Word of a protocol in snake case. Strings are converted in the same way."""
     name = protocol.__name__ if isinstance(protocol, type) else str(protocol)
     return re.sub(r"(?<=.)(?=[A-Z])", "_", name).lower()
 

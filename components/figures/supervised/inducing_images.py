@@ -73,7 +73,7 @@ def _owners(problem: LabelledProblem, module: InducingInputs) -> list[tuple[str,
     now = module.inducing_inputs()
     start = module.initial_inducing_inputs()
     weights = module.ard_weights()
-    # the weights are those of the last level's processes and do not describe the first level
+    # the weights belong to the processes of the last level and do not describe the first
     if module.n_levels != 1:
         weights = torch.zeros_like(weights)
     kinds = [name[0] for name in module.process_names]

@@ -83,8 +83,8 @@ class OpponentShaping(Player[OpponentShapingState]):
         V = p₀ᵀ (I − γP)⁻¹ r
 
     after every ``every`` rounds.  η is ``lookahead``; with 0 the agent is a naive learner.
-    The gradient passes through the whole opponent's step (``form=full``), or is that of the paper
-    (``form=taylor``): ∇_{θ_A} V_A + η (∇_{θ_A} ∇_{θ_B} V_B)ᵀ ∇_{θ_B} V_A.  A policy is
+    The gradient passes through the whole opponent's step (``form=full``), or is the first-order
+    expansion in the paper (``form=taylor``): ∇_{θ_A} V_A + η (∇_{θ_A} ∇_{θ_B} V_B)ᵀ ∇_{θ_B} V_A.  A policy is
     softmax(θ(s)), with S logits for each action, S = A·B + 1 for a memory of one round; V is the
     discounted value from the first state of the first episode.  The opponent's policy is known
     before each round (``opponent=known``, for opponents that reveal it: learner, fixed_policy), or

@@ -146,8 +146,8 @@ class CompiledPlayerState(PlayerState[K]):
 class CompilablePlayer(ValueDecisionMaker[K], Generic[K]):
     """Agent with episodes in the compiled loop if ``is_compiled`` holds.
 
-    The random numbers of the loop differ from those of tensor operations, with the same
-    distribution. The loop works on the tensors of the same state."""
+    The loop draws other random numbers than tensor operations, with the same distribution. It
+    works on the tensors of the same state."""
 
     # the loop implements this class; subclasses may have other rules
     in_loop: ClassVar[bool] = False
