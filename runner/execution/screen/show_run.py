@@ -15,6 +15,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from components.metrics.names import without_costs
+from runner.catalogue.parts import component_defaults, each, known_keys, parse_keys
 from runner.record.checks import tally
 from runner.statistics.standard_error import mean_se
 from runner.terminal.printer import WIDE, announce, format_estimate, note, out
@@ -24,49 +25,49 @@ from runner.terminal.typed_values import format_typed
 if TYPE_CHECKING:
     from runner.compose.expand import ResolvedConfig
     from runner.tracking.handover import Handover
+TREE_WIDTH = 100  # columns at which the tree of settings is folded
 PARTS = 20  # largest number of tasks or parameters in the table of results
 VERDICTS = {True: ("passed", "green"), False: ("FAILED", "bold red"), None: ("not checked", "dim")}
 
 
 def show_composition(job: ResolvedConfig) -> None:
-    """Show the composition as a tree: each component with its keys."""
+    """Show the composition as a tree: each component with its keys, changed ones first."""
     settings = job.settings
     tree = Tree(Text.assemble((settings.experiment, "bold"), f"  {settings.description or ''}"))
     for role, name in job.choice.items():
         if name:
-            _branch(tree, role, job.config[role])
-    run = {
-        k: getattr(settings, k)
-        for k in ("seed", "replicates", "steps", "device", "dtype", "threads", "smoke")
-    }
-    tree.add(
-        _line("run", job.signature, "  ".join(f"{k}={format_typed(v)}" for k, v in run.items()))
-    )
-    out.print(tree)
+            _branch(tree, role, role, job.config[role], {})
+    keys = ("seed", "replicates", "steps", "device", "dtype", "threads", "smoke")
+    run = {key: getattr(settings, key) for key in keys}
+    tree.add(_line("run", job.signature, run, run))
+    out.print(tree, width=min(out.width, TREE_WIDTH))
     for text in job.notes:
         out.print(text, style="yellow")
 
 
-def _line(key: str, name: str, keys: str) -> Text:
-    """Text of a branch of the tree."""
-    return Text.assemble((key, "cyan"), " ", (name, "bold"), "  ", (keys, "dim"))
+def _line(key: str, name: str, values: Mapping[str, Any], defaults: Mapping[str, Any]) -> Text:
+    """Text of a branch of the tree: values that differ from the defaults, then the others dimmed."""
+    texts = [
+        (f"  {k}={format_typed(v)}", "dim" if k in defaults and defaults[k] == v else "")
+        for k, v in values.items()
+    ]
+    texts.sort(key=lambda text: text[1])
+    return Text.assemble((key, "cyan"), " ", (name, "bold"), *texts)
 
 
 def _branch(
-    tree: Tree, key: str, values: Mapping[str, Any], above: Mapping[str, Any] | None = None
+    tree: Tree, key: str, role: str, values: Mapping[str, Any], above: Mapping[str, Any]
 ) -> None:
-    """Add a component with its keys and nested components, without the keys that they inherit."""
-    parts = []
-    key_texts = []
-    for k, v in values.items():
-        several = v if isinstance(v, list) else [v]
-        if several and all(isinstance(part, dict) and "name" in part for part in several):
-            parts += [(k, part) for part in several]
-        elif k != "name" and (above is None or k not in above or above[k] != v):
-            key_texts.append(f"{k}={format_typed(v)}")
-    branch = tree.add(_line(key, values["name"], "  ".join(key_texts)))
-    for k, part in parts:
-        _branch(branch, k, part, values)
+    """Add a component and its nested components, without the keys that they inherit."""
+    declared = known_keys(role, values, key)
+    defaults = parse_keys(component_defaults(role, values["name"]), declared, key)
+    nested = {k: inner for k, inner in declared.nested_roles.items() if values.get(k)}
+    hidden = {"name", *nested, *(k for k, v in above.items() if k in values and values[k] == v)}
+    shown = {k: v for k, v in values.items() if k not in hidden}
+    branch = tree.add(_line(key, values["name"], shown, defaults))
+    for k, inner in nested.items():
+        for _, part in each(values[k], k):
+            _branch(branch, k, inner, part, values)
 
 
 def show_facts(values: Mapping[str, str]) -> None:

@@ -63,24 +63,25 @@ def test_console_prints_words_verbatim():
     assert "\x1b" not in words
 
 
-def test_header_shows_values_as_typed(monkeypatch, capsys):
+def test_header_shows_changed_values_first_as_typed(monkeypatch, capsys):
     monkeypatch.setattr(printer.out, "width", 200)
     run = {"seed": 0, "replicates": 1, "steps": None, "device": "cpu", "dtype": "float32"}
     settings = SimpleNamespace(experiment="e", description="", **run, threads=1, smoke=True)
-    keys = {"clip": None, "pass_inputs": False, "widths": [50, None], "names": ["a b", "c"]}
+    keys = {"prior_std": 1.0, "widths": [50, None], "clip": None, "names": ["a b", "c"]}
     job = SimpleNamespace(
         settings=settings,
-        choice={"model": "bnn"},
-        signature="abc",
+        choice={"model": "mlp"},
+        signature="abcdefabcdef",
         notes=[],
-        config={"model": {"name": "bnn", **keys, "kwargs": {"on": True}}},
+        config={"model": {"name": "mlp", **keys, "kwargs": {"on": True}}},
     )
     console.show_composition(job)
     lines = capsys.readouterr().out.splitlines()
-    typed = "clip=null  pass_inputs=false  widths=[50,null]  names=['a b',c]  kwargs={on:true}"
+    typed = "widths=[50,null]  clip=null  names=['a b',c]  kwargs={on:true}  prior_std=1.0"
     assert lines[1].endswith(typed)
     assert "steps=null" in lines[2]
-    assert lines[2].endswith("smoke=true")
+    # the tree is folded at 100 columns
+    assert lines[3].endswith("smoke=true")
 
 
 def test_run_output_prints_user_words_verbatim(monkeypatch, capsys):
