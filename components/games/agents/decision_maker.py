@@ -6,14 +6,12 @@ from abc import abstractmethod
 from typing import Generic, TypeVar
 
 import torch
-from pydantic import PositiveFloat
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
 from components.contracts.roles import AboveZeroToOne, ZeroToBelowOne
 from components.games.agents.exploration import Exploration, exploration_rate
 from components.games.agents.player import Player
-from components.games.agents.policies import PolicyName, probabilities
 from components.games.environments.transition import Transition
 
 K = TypeVar("K")  # memory of a decision maker
@@ -56,17 +54,6 @@ class DecisionMaker(Player[K], Generic[K]):
         the others."""
         value = q.q(seen.s_next)[..., 0].amax(-1)
         self.update(q, seen, torch.zeros_like(seen.b), value)
-
-
-class ValueDecisionMaker(DecisionMaker[K], Generic[K]):
-    """A decision maker with a policy derived from the values of its actions, ψ(s, ·)."""
-
-    policy: PolicyName
-    temperature: PositiveFloat
-
-    def policy_at(self, mind: K, s: Tensor, episode: int) -> Tensor:
-        epsilon = exploration_rate(self.epsilon, episode)
-        return probabilities(self.think(mind, s, episode), self.policy, epsilon, self.temperature)
 
 
 class MixedStrategyDecisionMaker(DecisionMaker[K], Generic[K]):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import torch
+from pydantic import PositiveFloat
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
@@ -18,10 +19,10 @@ from components.contracts.roles import Info
 from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.games.action_values.q_table import ActionWeights
-from components.games.agents.decision_maker import ValueDecisionMaker
+from components.games.agents.decision_maker import DecisionMaker
 from components.games.agents.exploration import Decay, exploration_rate
 from components.games.agents.player import Play, PlayerState
-from components.games.agents.policies import check_finite
+from components.games.agents.policies import PolicyName, check_finite, probabilities
 from components.games.environments.coin_game import CoinEnvironment
 from components.games.environments.episode import Episode
 from components.games.environments.game import Game
@@ -143,11 +144,15 @@ class CompiledPlayerState(PlayerState[K]):
     plays: CompiledGame | None = not_checkpointed()  # None before the first step
 
 
-class CompilablePlayer(ValueDecisionMaker[K], Generic[K]):
-    """Agent with episodes in the compiled loop if ``is_compiled`` holds.
+class CompilablePlayer(DecisionMaker[K], Generic[K]):
+    """Agent with a policy derived from the values of its actions, ψ(s, ·), and with episodes in the
+    compiled loop if ``is_compiled`` holds.
 
     The loop draws other random numbers than tensor operations, with the same distribution. It
     works on the tensors of the same state."""
+
+    policy: PolicyName
+    temperature: PositiveFloat
 
     # the loop implements this class; subclasses may have other rules
     in_loop: ClassVar[bool] = False
@@ -163,6 +168,10 @@ class CompilablePlayer(ValueDecisionMaker[K], Generic[K]):
     def times_right(self, mind: K) -> Tensor | None:
         """Number of correct forecasts of each thinker [R, m]; None if there is one."""
         return None
+
+    def policy_at(self, mind: K, s: Tensor, episode: int) -> Tensor:
+        epsilon = exploration_rate(self.epsilon, episode)
+        return probabilities(self.think(mind, s, episode), self.policy, epsilon, self.temperature)
 
     def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[K]:
         playing = super().init(model, problem, rng)
@@ -181,16 +190,10 @@ class CompilablePlayer(ValueDecisionMaker[K], Generic[K]):
 
     def posterior(self, state: PlayerState[K]) -> Play:
         standing = state.standing
-        opponent = standing.game.opponents()[0]
-        memory = standing.adversary
-        if (
-            isinstance(state, CompiledPlayerState)
-            and isinstance(opponent, Learner)
-            and isinstance(memory, Learning)
-        ):
+        announced = standing.game.announced_policy(standing, standing.episodes)
+        if isinstance(state, CompiledPlayerState) and announced is not None:
             # the loop does not check policies
-            policy = opponent.policy_in(memory, standing.s, standing.episodes)
-            check_finite(policy, "attacker.agent")
+            check_finite(announced(standing.s), "attacker.agent")
         return super().posterior(state)
 
 
