@@ -60,7 +60,7 @@ def to_rows(name: str, returncode: int, output: str) -> Iterator[Row]:
 
 
 def main() -> int:
-    """Run the benchmarks; returns 1 if one fails or misses a goal (goals are ignored with
+    """Run the benchmarks; return 1 if one fails or misses a goal (goals are ignored with
     ``--smoke``)."""
     parser = argparse.ArgumentParser(prog="python -m scripts.bench")
     parser.add_argument("names", nargs="*", metavar="NAME")

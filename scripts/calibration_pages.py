@@ -42,7 +42,7 @@ def command(page: dict[str, Any], row: str) -> str:
 
 
 def run(page: dict[str, Any], row: str, outputs: Path) -> Path:
-    """Run a row up to its number of data sets; returns the folder of its record."""
+    """Run a row up to its number of data sets; return the folder of its record."""
     words = [*command(page, row).split()[2:], f"output_dir={outputs}"]
     sets = ["--data-sets", str(page["data_sets"])]
     call = [sys.executable, "-m", "runner.commands.cli", "sbc", *words, *sets]
@@ -100,7 +100,7 @@ def draw(kept: Kept) -> bytes:
 
 
 def main(argv: list[str]) -> int:
-    """Write pages; returns the exit code."""
+    """Write pages; return the exit code."""
     pages: dict[str, Any] = load_untrusted(FOLDER / PAGES)
     parser = argparse.ArgumentParser(prog="python -m scripts.calibration_pages")
     parser.add_argument("page", nargs="*", help=f"pages: {', '.join(pages)} (default: all)")

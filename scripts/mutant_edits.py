@@ -89,7 +89,7 @@ def find_places(scope: ast.AST, old: Sequence[ast.AST]) -> Iterator[NodeLocation
 
 
 def apply_edits(root: Path, edits: tuple[Edit, ...]) -> dict[Path, str]:
-    """Edit files of a tree; returns their original sources.
+    """Edit files of a tree; return their original sources.
 
     Raises:
         ValueError: an edit does not match; all files remain unchanged.

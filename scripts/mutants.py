@@ -199,7 +199,7 @@ def judge(mutants: Sequence[Mutant], jobs: int) -> list[str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Test the selected mutants; returns 1 if one of tests/mutants fails."""
+    """Test the selected mutants; return 1 if one of tests/mutants fails."""
     parser = argparse.ArgumentParser(prog="python -m scripts.mutants")
     parser.add_argument("names", nargs="*", help="families, or prefixes of names (default: all)")
     parser.add_argument(

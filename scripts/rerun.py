@@ -70,7 +70,7 @@ def _summarise(tables: Iterable[TableLayout]) -> dict[tuple[str, str, str], Summ
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print the cells in descending order of differences; returns 1 if more than a tenth exceed the
+    """Print the cells in descending order of differences; return 1 if more than a tenth exceed the
     limit."""
     parser = argparse.ArgumentParser(prog="python -m scripts.rerun", description=__doc__)
     parser.add_argument("study")

@@ -35,7 +35,7 @@ class TargetedAttack(BaseModel):
 
     @property
     def target_class(self) -> int | None:
-        """The number of the target class; None: any except the true one."""
+        """The number of the target class; None for any class except the true one."""
         if self._number is not None:
             return self._number
         if not isinstance(self.target, str):

@@ -108,7 +108,7 @@ class Evasion(Component):
         """Target classes of the attack.
 
         Returns:
-            Class labels; None in the list: any class except the true one.
+            Class labels; None in the list stands for any class except the true one.
         """
         return frozenset({None})
 
@@ -126,7 +126,7 @@ class Evasion(Component):
     def is_iterative(self) -> bool:
         """True if the attack takes several steps away from the true class.
 
-        Several steps must be not weaker than a single one.
+        Several steps must not be weaker than a single one.
         """
         return False
 

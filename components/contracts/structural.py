@@ -190,7 +190,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Errors:
-    """ε_t = σ λ_t^{−½} N(0, 1), λ_t ~ Gamma(ν/2, ν/2); Gaussian: λ_t = 1."""
+    """ε_t = σ λ_t^{−½} N(0, 1), λ_t ~ Gamma(ν/2, ν/2); λ_t = 1 for Gaussian errors."""
 
     student: bool
     nu: float | None  # None: drawn, ν − 2 ~ Gamma(shape, rate)
@@ -207,7 +207,8 @@ class Structure:
     """All blocks combined: d states, S scales, transitions, p columns.
 
     The first scale is the scale of the observation noise.  Rows, terms and states are numbered over
-    the whole structure.  θ [C, P] holds σ [S], φ [Q], β [p] (0: out) and, where it is drawn, ν.
+    the whole structure.  θ [C, P] holds σ [S], φ [Q], β [p] (0 for an excluded column) and, where
+    it is drawn, ν.
     """
 
     G: Tensor  # base [d, d]

@@ -64,7 +64,7 @@ class Victim(Protocol):
     def soften(self, norm: NormName = "linf") -> Victim:
         """The same victim with gradients of log p(y|x) that do not vanish at confident predictions.
 
-        Logits are tempered at those predictions; for attacks in L1 at all.
+        Logits are tempered at those predictions, and for attacks in L1 at all predictions.
         """
         ...
 

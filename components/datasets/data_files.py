@@ -112,7 +112,8 @@ def verify(path: Path, file: DataFile) -> None:
     """Check a file's checksum; a process reads an unchanged file only once.
 
     Raises:
-        DamagedFileError: names the file, the expected and actual checksum, and the fix.
+        DamagedFileError: the checksum differs; the message names the file, both checksums and the
+            fix.
     """
     try:
         status = path.stat()

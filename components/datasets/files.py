@@ -70,7 +70,8 @@ def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
     ``update(bytes)``, ``reset()`` and ``close()``.
 
     Raises:
-        DataUnavailableError: names every address tried, the reason of the failure, and the fix.
+        DataUnavailableError: no address has the file; the message lists them with the reason and
+            the fix.
     """
     from pooch import HTTPDownloader  # imports requests, which is not needed for an existing file
 

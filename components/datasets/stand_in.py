@@ -47,7 +47,7 @@ class FilesOrStandIn:
         return self.genuine if why is None else self.stand_in
 
     def locate(self, setting: Setting) -> list[Path]:
-        """Paths of the files, with verified checksums; empty: use the substitute.
+        """Paths of the files, with verified checksums; empty if the substitute is used.
 
         Warns about a substitute that was not requested.
 
@@ -82,7 +82,7 @@ class StandInDataset(Dataset[P]):
         return self.source().identity(data_dir, offline)
 
     def locate(self, setting: Setting) -> tuple[str, list[Path]]:
-        """Name of the data and paths of their files; no paths: use the substitute."""
+        """Name of the data and paths of their files; no paths if the substitute is used."""
         return self.identity(setting.data_dir, setting.offline), self.source().locate(setting)
 
 

@@ -209,7 +209,7 @@ def _predictive_groups(
 
 
 def _count(n_draws: int, mend: str) -> None:
-    """Warn of few draws.
+    """Warn if there are few draws.
 
     Raises:
         ConfigMismatchError: there is only one draw, or none."""

@@ -102,7 +102,7 @@ def first_batch(problem: Problem | None, batch_kind: BatchKind, rng: Rng) -> Mod
 
 
 def training_data(problem: SampleableProblem) -> Batch | Rows | Series | None:
-    """All training data; None: there are no data."""
+    """All training data; None if there are no data."""
     if isinstance(problem, SeriesProblem):
         return problem.series
     if isinstance(problem, Unlabelled):
@@ -121,8 +121,8 @@ def init_chains(
     gradient: bool = True,
     superchains: int | None = None,
 ) -> Chains:
-    """Initial state of C chains per replicate, at ``start`` [R·C, P]; None: at draws from the
-    model's ``sample_start`` if it has one, otherwise from its prior.
+    """Initial state of C chains per replicate, at ``start`` [R·C, P], or at draws from the model's
+    ``sample_start`` if it has one, otherwise from its prior.
 
     A start with zero density (log density −∞) is redrawn at most ``START_TRIES`` times.  With K
     ``superchains``, C/K consecutive chains share a start.  With ``gradient`` False no gradient is

@@ -61,7 +61,7 @@ class Optimizer:
 
         Args:
             names: names of the states of each parameter, 0 before its first step.
-            fused: True: step counts are on the parameter's device.
+            fused: True if step counts are on the parameter's device.
         """
         pairs_with_gradients = self.with_gradients()
         for p, _, memory in pairs_with_gradients:

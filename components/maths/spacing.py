@@ -14,8 +14,8 @@ def row_numbers(x: Tensor) -> Tensor:
 
 
 def spaced_rows(n: int, most: int, **like: Any) -> Tensor:
-    """Numbers of at most ``most`` of n rows, evenly spaced from the first to the last [min(n, most)]
-    long; ``like``: device, and dtype in which they are computed."""
+    """Numbers of at most ``most`` of n rows, evenly spaced from the first to the last [min(n,
+    most)] long, on the device of ``like`` and computed in its dtype."""
     return torch.linspace(0, n - 1, min(n, most), **like).round().long()
 
 

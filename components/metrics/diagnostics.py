@@ -1,8 +1,8 @@
 """Convergence diagnostics of Markov chains, computed by ArviZ.
 
-Functions of draws [C, N, P] return one value for each coordinate, [P]; NaN for a coordinate that no
-chain ever moved.  They require ``FEWEST_DRAWS`` draws per chain; with fewer, ``convergence`` warns
-and omits the diagnostic."""
+Functions of draws [C, N, P] return one value for each coordinate, [P]; NaN for a coordinate that
+never moved in any chain.  They require ``FEWEST_DRAWS`` draws per chain; with fewer,
+``convergence`` warns and omits the diagnostic."""
 
 from __future__ import annotations
 

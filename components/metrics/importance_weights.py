@@ -45,9 +45,9 @@ def log_relative_variance(values: Tensor, log_weights: Tensor) -> float:
 def pareto_k(log_weights: Tensor) -> float:
     """Shape k̂ of the generalised Pareto distribution fitted to the largest importance weights.
 
-    Above 0.7 the estimates are unreliable, and for k ≥ ½ the weights have infinite variance.  −∞:
-    the largest weights are all within a tenth of each other, and a tail cannot be fitted (they
-    accumulate at an end point, where the likelihood for k < −1 has no maximum and the fit is
+    Above 0.7 the estimates are unreliable, and for k ≥ ½ the weights have infinite variance.  It is
+    −∞ if the largest weights are all within a tenth of each other, so that a tail cannot be fitted
+    (they accumulate at an end point, where the likelihood for k < −1 has no maximum and the fit is
     arbitrary).  (ArviZ's ``pareto_khat`` fits the logarithms of the weights even if it is called
     with log weights.)
 

@@ -225,7 +225,7 @@ class Density(KnowsTruth):
         return out, each
 
     def _ksd(self, posterior: HoldsDraws) -> float:
-        """KSD of evenly spaced draws θ; NaN: the log density cannot be differentiated."""
+        """KSD of evenly spaced draws θ; NaN if the log density cannot be differentiated."""
         rows = spaced_rows(len(posterior.flat), KSD_DRAWS, device=posterior.flat.device)
         theta = posterior.flat[rows].detach().requires_grad_()
         with torch.enable_grad():

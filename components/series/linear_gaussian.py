@@ -70,7 +70,7 @@ def make_system(matrices: Mapping[str, Tensor]) -> LinearGaussianSystem:
 
 
 def walk(A: Tensor, x0: Tensor, drive: Tensor) -> Tensor:
-    """Iterate x_t = A x_{t−1} + d_t from x_0 for given d [T, dx] or [R, T, dx]; returns x_1 … x_T
+    """Iterate x_t = A x_{t−1} + d_t from x_0 for given d [T, dx] or [R, T, dx]; return x_1 … x_T
     of the same shape."""
     x = x0
     path = torch.empty_like(drive)

@@ -50,8 +50,9 @@ class LdaCollapsedGibbs(TopicInference[LdaCollapsedGibbsState]):
     ``burn_in``, and ``starts`` chains begin with uniform random topics; after burn-in, only the one
     with the highest p(y, z) continues. Then the counts of every ``thinning``-th sweep are stored,
     and E[B | z, y] of each is one set of topics of the posterior; predictions are averaged over
-    sets, so that the order of topics in each does not matter. Compiled, on the CPU. z [R, M], M
-    words. Info: ``log_joint``, the highest log p(y, z) in nats, in every tenth sweep.
+    sets, so that the order of topics in each does not matter.  The sweeps are compiled and run on
+    the CPU. z [R, M], M words. Info: ``log_joint``, the highest log p(y, z) in nats, in every tenth
+    sweep.
 
     Source: Griffiths and Steyvers (2004), eqs. (2) to (6); Bardenet (2021), eq. (5.6) (the
     model)."""

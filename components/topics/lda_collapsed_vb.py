@@ -40,8 +40,8 @@ class LdaCollapsedVb(TopicInference[Sharing]):
     E and V are moments under q of counts without one word of the pair. ``order`` 2 is CVB, a
     second-order expansion of E log; 0 is CVB0, without the exponential. Neither has a computed
     bound. φ starts at draws of Dir(1); equal words in a document share φ. Topics are (η_v + E n_vk)
-    / (Σ η + E n_k). Compiled, on the CPU. φ [M, K], M pairs. Info: ``change``, mean total variation
-    between successive φ.
+    / (Σ η + E n_k). The passes are compiled and run on the CPU. φ [M, K], M pairs. Info:
+    ``change``, mean total variation between successive φ.
 
     Source: Bardenet (2021), section 5.2.2 (an exercise); Teh, Newman and Welling (2007) (CVB);
     Asuncion, Welling, Smyth and Teh (2009) (CVB0)."""

@@ -38,7 +38,8 @@ class LdaSklearn(TopicInference[LdaSklearnState]):
     It uses scikit-learn's ``LatentDirichletAllocation``.  There is one start; document
     factors start as draws of Gamma(100, 1/100) in each of ``passes`` passes, and are
     updated until the mean change of γ is below ``tolerance``, or ``updates`` times.  All passes run
-    in the first step; further steps have no effect.  On the CPU, in double precision. λ [K, V].
+    in the first step; further steps have no effect.  It runs on the CPU, in double precision. λ [K,
+    V].
 
     Source: Pedregosa et al. (2011); Hoffman, Blei and Bach (2010), algorithm 1 (batch).
     """

@@ -27,8 +27,8 @@ class Texts(OwnFile[Corpus], CountingKeys):
 
     Raises:
         DataUnavailableError: no such file or folder.
-        DamagedFileError: no text.
-        ConfigMismatchError: fewer than two documents with a word.
+        DamagedFileError: a file has no text.
+        ConfigMismatchError: fewer than two documents contain a word.
 
     Source: Blei, Ng and Jordan (2003), section 7.1 (documents as counts, a list of stop
     words left out).

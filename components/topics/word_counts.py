@@ -23,7 +23,7 @@ class WordCounts(FileOrSimulationDataset[Corpus], CountingKeys):
     only from the training documents: the ``n_words`` most frequent of the words that occur
     in at least ``min_documents`` and in at most ``max_share`` of them, without stop words.
     Words of held-out documents outside the vocabulary are skipped; their number is
-    reported.  A document without remaining words is kept, empty.  Repeated hold-out as in
+    reported.  A document without remaining words is kept, empty.  Hold-out is repeated as in
     ``sms_spam``.  If the file is unavailable, a simulated corpus, ``sms-sim`` or ``reviews-sim``,
     replaces it with a ``SimulatedDataWarning``, unless ``offline`` is error.
 

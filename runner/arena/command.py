@@ -1,4 +1,4 @@
-"""``runner arena``, the list of suites, and its commands: run, score, tune, show, pack, publish,
+"""``runner arena``: the list of suites, and the commands run, score, tune, show, pack, publish,
 verify.
 """
 
@@ -65,7 +65,7 @@ def _run(argv: list[str]) -> int:
 
 
 def _print_place(given: argparse.Namespace, snapshot: Snapshot, code: int) -> int:
-    """Print the place of a finished row and the command that writes its page; returns the exit code
+    """Print the place of a finished row and the command that writes its page; return the exit code
     of its runs.
     """
     if code <= 1:
@@ -127,7 +127,7 @@ def _repeat(given: argparse.Namespace, budget: str) -> str:
 
 
 def _plugins_of(given: argparse.Namespace) -> tuple[list[str], list[str]]:
-    """Import the user's modules; returns them and the overrides of the row with these modules."""
+    """Import the user's modules; return them and the overrides of the row with these modules."""
     modules = list_named_plugins(given)
     import_plugins(modules)
     words = [word for word in given.overrides if not word.startswith("plugins=")]

@@ -18,7 +18,7 @@ TEMPLATE = Path(__file__).parent / "index.html.j2"
 
 
 def publish(suites: Sequence[Suite], output_dir: Path, folder: Path) -> Path:
-    """Write a page for each suite with scores, and the index; returns the path of the index.
+    """Write a page for each suite with scores, and the index; return the path of the index.
 
     Raises:
         ConfigError: no suite has scores.

@@ -73,7 +73,7 @@ def load_gold(suite: Suite) -> pd.DataFrame:
 
 def keep_gold(suite: Suite, snapshot: Snapshot) -> int:
     """Write the predictions of the gold row's runs, replacing stored predictions of the same
-    problems; returns the number of problems.
+    problems; return the number of problems.
 
     The value of each cell of the study is the name of a problem."""
     path = stored_file(suite.name, ENDING)

@@ -100,7 +100,7 @@ def tune(
     jobs: int,
     fresh: bool = False,
 ) -> tuple[Row, int]:
-    """Run each setting on the validation problems; returns the row with the best setting, by mean
+    """Run each setting on the validation problems; return the row with the best setting, by mean
     rank on the suite's first score (ties: by its median), and the exit code.
 
     Raises:

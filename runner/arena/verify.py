@@ -1,7 +1,7 @@
 """``runner arena verify FILE``: recompute randomly drawn cells of a pack in child processes.
 
-A cell is one replicate of one run; a run with vectorised replicates is one cell.  Four
-things must hold:
+A cell is one replicate of one run; a run with vectorised replicates is one cell.  Four conditions
+must hold:
 
 1. problems, budget and replicates equal those in the local suite;
 2. the pack's table of scores agrees with its records;
@@ -122,7 +122,7 @@ def draw_cells(cells: list[PackedCell], count: str, seed: int) -> list[PackedCel
 
 
 def verify_opened(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
-    """Check an opened pack; returns 0 if everything agrees, 1 if something differs.
+    """Check an opened pack; return 0 if everything agrees, 1 if something differs.
 
     Raises:
         ConfigError: the pack has no study or no finished run, or its code is not trusted.
@@ -165,7 +165,7 @@ def verify_opened(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
 
 
 def verify(argv: list[str]) -> int:
-    """Recompute cells of a pack; returns 0 if all agree, 1 if something differs, 2 if it is not
+    """Recompute cells of a pack; return 0 if all agree, 1 if something differs, 2 if it is not
     possible.
     """
     parser = Parser(

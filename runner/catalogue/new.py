@@ -75,7 +75,7 @@ def _module_elsewhere(name: str, folder: Path) -> str | None:
 
 
 def create(role: str, name: str, folder: Path) -> list[Path]:
-    """Write the files of a new component, experiment or study; returns their paths.
+    """Write the files of a new component, experiment or study; return their paths.
 
     Raises:
         ConfigError: the name is invalid or taken, or a file exists already.

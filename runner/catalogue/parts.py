@@ -254,7 +254,7 @@ def _refuse_untrusted(
 
 
 def explain_misplaced(role: str, value: Any) -> str:
-    """Error message for a component chosen at run level although its role is nested only."""
+    """Error message for a component chosen at run level although its role can only be nested."""
     name = value.get("name", "…") if isinstance(value, dict) else value
     such = registry.ROLES[role].given.format(name)
     return f"{role}={name}: a {role} belongs inside another component; write for instance {such}"

@@ -13,7 +13,7 @@ from runner.terminal.tables import print_json, print_table
 
 
 def main(argv: list[str]) -> int:
-    """Check the components of a module; returns exit code 1 if a check fails."""
+    """Check the components of a module; return exit code 1 if a check fails."""
     parser = Parser(
         prints_json=True,
         prog="runner test",

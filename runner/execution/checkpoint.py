@@ -95,7 +95,7 @@ def _remove(sidecars: list[Path]) -> None:
 
 
 def remove_later_checkpoints(folder: Path, facts: Facts) -> None:
-    """Remove files newer than the checkpoint from which a run resumes (no facts: all files).
+    """Remove files newer than the checkpoint from which a run resumes, or all files without facts.
 
     Later checkpoints are damaged and would be read first again, and a killed process may have left
     an incomplete one."""

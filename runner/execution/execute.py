@@ -199,7 +199,7 @@ def run(
 
 
 def rehearse(job: Job, start_limits: Mapping[str, float] | None = None) -> Path:
-    """Train the first replicate of a job without writing artefacts; returns the record's folder.
+    """Train the first replicate of a job without writing artefacts; return the record's folder.
 
     ``start_limits`` are the limits of the costs before the first step."""
     active_run = Run(job)

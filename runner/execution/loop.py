@@ -71,7 +71,7 @@ def steps(
 
 
 def train(going: Iterable[Step[S]], duties: Iterable[StepCallback], state: S) -> S:
-    """Perform all duties, in order, after each step; returns the final state."""
+    """Perform all duties, in order, after each step; return the final state."""
     for step in going:
         for duty in duties:
             duty(step)

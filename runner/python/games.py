@@ -104,7 +104,7 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
 
         Args:
             seed: seed of the random numbers; None continues them.
-            options: none exist.
+            options: ignored, because there are no options.
 
         Returns:
             Features of the state [F] and an empty dict, for each player.

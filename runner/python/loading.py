@@ -30,7 +30,7 @@ def load(
     Args:
         record: folder of the run, or the beginning of its id.
         output_dir: folder of the records, or an archive of a study, to search for an id.
-        data_dir: folder of the data files; None: as recorded.
+        data_dir: folder of the data files, by default the recorded one.
 
     Returns:
         The recorded run.

@@ -126,7 +126,7 @@ def _release_lease(path: Path, mine: LeaseHolder, done: threading.Event, owner: 
 
 
 def _create_lease(path: Path, mine: LeaseHolder) -> bool:
-    """Create a lease if none exists; returns False if another process was first."""
+    """Create a lease if none exists; return False if another process was first."""
     temp_path = path.with_name(f"{path.name}.{mine.token}")
     try:
         temp_path.write_text(json.dumps(asdict(mine)), encoding="utf-8")
@@ -146,7 +146,7 @@ def _create_lease(path: Path, mine: LeaseHolder) -> bool:
 
 
 def _replace_lease(path: Path, old: str, mine: LeaseHolder) -> bool:
-    """Replace a void lease with token ``old``; returns False if another process was first.
+    """Replace a void lease with token ``old``; return False if another process was first.
 
     The process that creates ``.lock.<old>.claim`` may replace the lease if it still exists."""
     claim = path.with_name(f"{path.name}.{old}.claim")

@@ -152,8 +152,8 @@ class Lines:
     def rewind(self, replicate: int, step: int, finished: set[int]) -> str | None:
         """Drop the lines that a replicate resumed from ``step`` writes again.
 
-        Kept are the lines of finished replicates and its own up to that step, without the final
-        evaluation.  Returns a description of lost lines."""
+        Lines of finished replicates are kept, and the replicate's own lines up to that step,
+        without the final evaluation.  Returns a description of lost lines."""
         self.close()  # because the file is replaced
         path = self.folder / NAME
         if not path.exists():

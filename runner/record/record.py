@@ -127,7 +127,7 @@ class Record:
         return code.identity(self.facts["git"], self.facts["versions"])
 
     def register_code_version(self, replicate: int, step: int) -> str | None:
-        """Record the code that computes from this step on; returns its difference from the previous
+        """Record the code that computes from this step on; return its difference from the previous
         code.
 
         Entries for later steps are removed, because their results are discarded."""

@@ -28,7 +28,7 @@ SIDE_BY_SIDE = 4  # runs; tables of more have a row for each
 
 
 def main(argv: list[str]) -> int:
-    """Print the differences between runs and their results; returns exit code 0."""
+    """Print the differences between runs and their results; return exit code 0."""
     parser = Parser(
         prints_json=True,
         prog="runner compare",

@@ -56,7 +56,7 @@ def _write(path: Path, header: Sequence[str], lines: Sequence[Mapping[Any, Any]]
 
 
 def write_numbers(tables: list[TableLayout], path: Path) -> Path:
-    """Write each cell as a line of CSV with full precision; returns the path."""
+    """Write each cell as a line of CSV with full precision; return the path."""
     lines = [_describe_cell(laid, cell) for laid in tables for cell in laid.cells]
     return _write(path, list(lines[0]) if lines else (), lines)
 
@@ -78,7 +78,7 @@ def _read(cell: Cell, path: str) -> Any:
 
 
 def write_replicates(tables: list[TableLayout], path: Path) -> Path:
-    """Write each replicate's score as a line of CSV, the input of ``--with``; returns the path.
+    """Write each replicate's score as a line of CSV, the input of ``--with``; return the path.
 
     There is a column of protocols if any is known.
     """

@@ -80,7 +80,7 @@ def collect_protocols(tables: list[TableLayout], kept: Origin) -> dict[str, str]
 
 
 def write_origin(origin: Origin, path: Path) -> Path:
-    """Write JSON with a line for each value, for version control; returns the path."""
+    """Write JSON with a line for each value, for version control; return the path."""
     values = {key: value for key, value in asdict(origin).items() if value}
     write_text(path, json.dumps(values, ensure_ascii=False, indent=1) + "\n")
     return path

@@ -77,7 +77,7 @@ def write(
     forms: Collection[str] = ("html", "md"),
     only: Sequence[str] = (),
 ) -> tuple[list[Path], list[TableLayout]]:
-    """Write the report into a folder; returns the files, the page first, and the tables.
+    """Write the report into a folder; return the files, the page first, and the tables.
 
     With ``paper``, LaTeX material is written to the subfolder ``paper/``; ``forms`` are the formats
     of the pages; ``only`` is the selection of ``study`` and ``snapshot``.  If the report includes a

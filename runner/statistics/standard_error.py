@@ -9,8 +9,8 @@ from collections.abc import Sequence
 def mean_se(values: Sequence[float]) -> tuple[float, float]:
     """Mean and standard error of the mean.
 
-    x̄ = Σxᵢ/n,  SE = √(Σ(xᵢ − x̄)²/(n − 1))/√n; NaN for a single value, both for none.  Sums are
-    exact in any order.
+    x̄ = Σxᵢ/n,  SE = √(Σ(xᵢ − x̄)²/(n − 1))/√n; the SE is NaN for a single value, and both are NaN
+    without values.  Sums are exact in any order.
     """
     n = len(values)
     if not n:

@@ -55,7 +55,7 @@ class GpuSlots:
         )
 
     def take(self, config: Values) -> dict[str, str]:
-        """Assign the GPU with the fewest runs; returns the environment variable for the run, or an
+        """Assign the GPU with the fewest runs; return the environment variable for the run, or an
         empty dict if it takes no slot."""
         if not self._wants_gpu(config):
             return {}

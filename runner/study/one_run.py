@@ -63,7 +63,7 @@ def load_job(argv: list[str]) -> tuple[Snapshot, FrozenRun, DictConfig, Job]:
 
 
 def main(argv: list[str]) -> int:
-    """Execute or resume a run; returns the exit code of ``runner``."""
+    """Execute or resume a run; return the exit code of ``runner``."""
     from runner.commands.app import attempt
     from runner.compose.compose import Composed
     from runner.errors import ConfigError, RunnerError

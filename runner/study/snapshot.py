@@ -1,6 +1,6 @@
 """Snapshot of a study, frozen when the study is first launched.
 
-It is ``<output_dir>/studies/<study>/snapshot.yaml``.
+The file is ``<output_dir>/studies/<study>/snapshot.yaml``.
 
 It contains the definition, and the overrides, resolved config and signature of each run: later
 changes of the YAML do not affect a study in progress.

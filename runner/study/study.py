@@ -46,7 +46,7 @@ def launch(
     per_gpu: int,
     budget: TimeBudget,
 ) -> int:
-    """Execute runs on this machine or as jobs of a cluster engine; returns the exit code."""
+    """Execute runs on this machine or as jobs of a cluster engine; return the exit code."""
     forecast = Forecast(snapshot, runs, jobs) if launcher.engine is None else None
     if forecast:
         out.print(f"ahead    {forecast.before()}")
@@ -182,7 +182,7 @@ def run_remaining(
     again: str = "",
     budget: TimeBudget | None = None,
 ) -> int:
-    """Print a summary and execute the remaining runs; returns the exit code.
+    """Print a summary and execute the remaining runs; return the exit code.
 
     ``failed`` selects failed runs, ``again`` is the command that retries them, and ``budget``
     selects rows within a budget.

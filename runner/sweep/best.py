@@ -51,7 +51,7 @@ def show_trial(study: Study, trial: int, params: dict[str, Any]) -> None:
 
 
 def show_best(study: Study, folder: Path) -> float | None:
-    """Print the best trials and write the files of the sweep; returns the best value of a single
+    """Print the best trials and write the files of the sweep; return the best value of a single
     objective, if any."""
     folder.mkdir(parents=True, exist_ok=True)
     trials = study.get_trials(deepcopy=False)

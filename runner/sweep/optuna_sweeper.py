@@ -129,7 +129,7 @@ class OptunaSearch(Sweeper):
         return study
 
     def sweep(self, arguments: list[str]) -> float | None:
-        """Run trials up to ``n_trials`` or to the end of a grid; returns the best value of a single
+        """Run trials up to ``n_trials`` or to the end of a grid; return the best value of a single
         objective."""
         import optuna
 

@@ -36,7 +36,7 @@ MAX_REASON_CHARACTERS = 300  # length of the reason of a failure
 
 
 def show(sweep: Path, best_is_shown: bool = False) -> int:
-    """Write and print the table; returns the number of failed jobs.
+    """Write and print the table; return the number of failed jobs.
 
     ``best_is_shown``: the sweeper has printed its own table."""
     from rich.text import Text

@@ -114,7 +114,7 @@ def unfinished_files(output_dir: Path) -> Iterator[Leftover]:
 
 
 def remove(litter: Leftover) -> bool:
-    """Remove a leftover, unless its run has become active or permission is denied; returns the
+    """Remove a leftover, unless its run has become active or permission is denied; return the
     freed bytes."""
     with skip_unreadable(litter.run or litter.path), ExitStack() as stack:
         if not litter.path.exists():

@@ -104,7 +104,7 @@ def _fetch(chosen: list[DataFile], data_dir: Path) -> int:
 
 
 def main(argv: list[str]) -> int:
-    """Execute ``runner data``; returns 1 if a file is damaged or not available, otherwise 0."""
+    """Execute ``runner data``; return 1 if a file is damaged or not available, otherwise 0."""
     parser = Parser(prog="runner data", description="List, download or verify data files.")
     parser.add_argument("action", choices=("list", "fetch", "verify"))
     parser.add_argument(

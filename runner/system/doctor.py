@@ -156,7 +156,7 @@ def report(findings: Findings, as_json: bool = False) -> dict[Level, int]:
 
 
 def main(argv: list[str]) -> int:
-    """Print the report; returns 1 if there is a problem, otherwise 0."""
+    """Print the report; return 1 if there is a problem, otherwise 0."""
     parser = Parser(
         prints_json=True,
         prog="runner doctor",

@@ -158,7 +158,7 @@ def _port(text: str) -> int:
 
 
 def main(argv: list[str]) -> int:
-    """Serve until Ctrl-C; returns 0, or 1 if MLflow failed."""
+    """Serve until Ctrl-C; return 0, or 1 if MLflow failed."""
     parser = Parser(
         prog="runner ui",
         description="Show recorded runs in MLflow's pages, served on this machine only (127.0.0.1). The store is "

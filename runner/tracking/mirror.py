@@ -109,7 +109,7 @@ class Mirror:
         return MarksFile(self.folder, self.store).here.run_id
 
     def push(self) -> bool:
-        """Upload new content; returns True if MLflow is complete, and sets ``trouble`` instead of
+        """Upload new content; return True if MLflow is complete, and set ``trouble`` instead of
         raising."""
         self.trouble = None
         self.unreachable = False

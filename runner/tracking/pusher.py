@@ -76,7 +76,7 @@ class Pusher:
             self.client = open_client(self.output_dir)
 
     def look(self) -> int:
-        """Push due content; returns the number of remaining requests."""
+        """Push due content; return the number of remaining requests."""
         asking = {entry: folder_of(entry, self.output_dir) for entry in requests(self.output_dir)}
         gone = {
             request
@@ -99,7 +99,7 @@ class Pusher:
         return len(requests(self.output_dir))
 
     def _push_if_due(self, folder: Path, is_gone: bool, last: bool) -> bool:
-        """Push a run; returns False if the store did not respond or is not queried now.
+        """Push a run; return False if the store did not respond or is not queried now.
 
         ``is_gone``: the run is not active; ``last``: this is the last attempt.
         """
@@ -110,7 +110,7 @@ class Pusher:
         return False if is_silent else self._push(folder, entry)
 
     def _push(self, folder: Path, seen: WatchedRun) -> bool:
-        """Push a run; returns True if the store responded."""
+        """Push a run; return True if the store responded."""
         seen.facts, seen.lines = _folder_state(folder)
         mirror = Mirror(folder, self.output_dir, self.client)
         mirror.push()

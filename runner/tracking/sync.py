@@ -1,4 +1,4 @@
-"""``runner sync``: upload records to MLflow after an unreachable server or tracking=false."""
+"""``runner sync``: upload records that MLflow lacks (unreachable server or tracking=false)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _seconds(text: str) -> int:
 
 
 def main(argv: list[str]) -> int:
-    """Upload all recorded runs or the given ones; returns 1 if the server is not reachable or a
+    """Upload all recorded runs or the given ones; return 1 if the server is not reachable or a
     record is invalid.
 
     Raises:

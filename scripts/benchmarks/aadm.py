@@ -87,7 +87,7 @@ class Steps:
         self.by_loop = by_loop
 
     def __call__(self) -> Tensor:
-        """Take a step; returns the objective."""
+        """Take a step; return the objective."""
         if self.by_loop:
             return step_by_loop(self.method, self.state, self.batch, self.rng)
         self.state, info = self.method.step(self.state, self.batch, self.rng)

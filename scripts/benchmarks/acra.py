@@ -102,7 +102,7 @@ def generate_changes(x: Words, value: int, most: int) -> Iterator[Words]:
 
 
 def learn(problem: Supervised, **keys: Any) -> tuple[Any, Any]:
-    """Fit ACRA; returns the method and its posterior."""
+    """Fit ACRA; return the method and its posterior."""
     method = component("inference", "acra", **keys)
     rng = Streams(0)
     model = component("model", "naive_bayes").build(problem, rng)

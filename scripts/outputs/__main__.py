@@ -46,7 +46,7 @@ HOME = "/home/you/work"  # replaces the folder of the run in pages
 
 
 def run_command(command: Command, folder: Path, environment: Mapping[str, str]) -> str:
-    """Run a command in a folder; returns its output with HOME in place of the folder.
+    """Run a command in a folder; return its output with HOME in place of the folder.
 
     The output includes stderr, except for ``run:``.
 

@@ -1,5 +1,5 @@
 """Kept scores to compute again, because their code had uncommitted changes, or its commit is
-unknown or outside the history.
+unknown or not in the history.
 
 ``lost_commits.txt`` lists the scores found when the history was first checked; a name is removed
 when its scores are computed again, and no name is added.

@@ -91,7 +91,7 @@ def crawl(site: Path) -> dict[str, list[str]]:
 
 
 def main(argv: list[str]) -> int:
-    """Print the faults; returns 1 if there are any."""
+    """Print the faults; return 1 if there are any."""
     faults = crawl(Path(argv[0]))
     for page, of_page in faults.items():
         for fault in of_page:

@@ -70,7 +70,8 @@ def resume(costs: Costs | None) -> None:
 
 @contextmanager
 def counting(costs: Costs | None, limits: Mapping[str, float] | None = None) -> Iterator[None]:
-    """Count the evaluations of this thread inside, within limits by kind; None: do not count."""
+    """Count the evaluations of this thread inside, within limits by kind, or count nothing for
+    None."""
     outer = (_current.costs, _current.limits)
     _current.costs = costs
     _current.limits = limits or {}

@@ -67,7 +67,7 @@ def _with_derivative(costs: Costs, given: tuple[Any, ...], result: Any) -> Any:
 
 
 def _n_draws(noise: Any) -> int:
-    """Number S of noise draws that a bound reads; 1: it reads no noise."""
+    """Number S of noise draws that a bound reads; 1 if it reads no noise."""
     try:
         draws: int = len(noise) if isinstance(noise, Tensor) else noise.n_draws
     except AttributeError:

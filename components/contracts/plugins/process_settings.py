@@ -33,7 +33,7 @@ def _folder() -> str | None:
 
 
 def _torch_settings() -> tuple[Any, Any, bool] | None:
-    """Dtype, device and gradient mode; None: PyTorch is not imported."""
+    """Dtype, device and gradient mode; None if PyTorch is not imported."""
     torch = sys.modules.get("torch")
     if torch is None or "get_default_device" not in vars(torch):
         return None
@@ -41,7 +41,7 @@ def _torch_settings() -> tuple[Any, Any, bool] | None:
 
 
 def _restore_torch(before: tuple[Any, Any, bool] | None) -> None:
-    """Restore the settings; ``before`` None: PyTorch's defaults, because user code imported it."""
+    """Restore the settings, or PyTorch's defaults if user code imported it (``before`` is None)."""
     import torch
 
     dtype, device, has_gradient = (torch.float32, None, True) if before is None else before

@@ -48,5 +48,5 @@ class PredictsRows(Protocol[Shown]):
     def log_predictive(self, batch: Shown) -> Tensor: ...  # log p(x_b | training rows) [B]
 
     def clusters(self, batch: Shown) -> Tensor | None:
-        """p(z_b = k | x_b) [B, K]; None, the default: there are no clusters."""
+        """p(z_b = k | x_b) [B, K]; by default None, because there are no clusters."""
         return None

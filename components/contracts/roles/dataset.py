@@ -64,7 +64,7 @@ class Dataset(Component, Generic[P]):
 
         Args:
             data_dir: folder of the data files.
-            offline: True: no download is attempted.
+            offline: True if no download must be attempted.
 
         Returns:
             The name: ``name``, unless files or their absence change the data.

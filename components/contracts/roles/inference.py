@@ -97,7 +97,7 @@ class Inference(Component, Generic[M, P, B, S]):
     def variational_capabilities(self) -> Set[type]:
         """Capabilities of the module that the method builds from the model, as configured.
 
-        Nested gradients require them.  Empty: the module is the model.
+        Nested gradients require them.  Empty if the module is the model.
         """
         return frozenset()
 
@@ -184,7 +184,7 @@ class Inference(Component, Generic[M, P, B, S]):
         return None
 
     def variants(self) -> tuple[str, ...]:
-        """Names of the settings with separate posteriors; (): one posterior.
+        """Names of the settings with separate posteriors; empty for a single posterior.
 
         All are learned in parallel, like replicates.  The posterior of a replicate is then
         ``problems.replicates.variants.Variants``.

@@ -40,14 +40,14 @@ def _read(path: Path) -> tuple[Array, Array]:
 class Sarcos(PartlyLabelled, StandInDataset[Supervised]):
     """Torques of the seven SARCOS arm joints from positions, velocities and accelerations.
 
-    N training rows, one label each uniformly at random (``labels_per_row`` of the 7),
-    inputs and labels standardised by them, tested on all 7 labels; scores are in
-    standardised units.  ``split`` official: the training rows from the published training
-    file, the test rows from the published test file, which is known to overlap with it.
-    test_file: 1,000 test rows and the training pool from the 4,449 rows of the test file
-    only, named ``sarcos-test-file``.  simulated: the arm of ``sarcos_sim``, named
-    ``sarcos-sim``, which also replaces files that cannot be obtained, with a
-    ``SimulatedDataWarning`` warning, unless ``offline`` is error.  x [N, 21], y [N, 7].
+    Each of N training rows has one label, drawn uniformly at random (``labels_per_row`` of the 7);
+    test rows have all 7.  Inputs and labels are standardised by the training rows, and scores are
+    in standardised units.  ``split`` official takes the training rows from the published training
+    file and the test rows from the published test file, which is known to overlap with it.
+    test_file takes 1,000 test rows and the training pool from the 4,449 rows of the test file only,
+    named ``sarcos-test-file``.  simulated is the arm of ``sarcos_sim``, named ``sarcos-sim``, which
+    also replaces files that cannot be obtained, with a ``SimulatedDataWarning`` warning, unless
+    ``offline`` is error.  x [N, 21], y [N, 7].
 
     Raises:
         DataUnavailableError: files cannot be obtained.

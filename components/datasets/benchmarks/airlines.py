@@ -45,8 +45,8 @@ class Airlines(BigTable):
     missing values) was not published, and no genuine copy could be verified.  Flights are therefore
     simulated from a similar distribution, named ``airlines-sim``, and results are not comparable
     with published ones.  Of 2,127,068 rows, ``n_test`` drawn by the run's seed are scored and
-    ``n_train`` (null: all others) are for training; data are standardised, scores are in minutes.
-    x [N, 8], y [N, 1].
+    ``n_train`` (null: all others) are for training; data are standardised, and scores are in
+    minutes.  x [N, 8], y [N, 1].
 
     Raises:
         ConfigMismatchError: more rows are requested than exist.

@@ -105,12 +105,12 @@ class UciClassification(SplitTable):
 
     With ``split`` null, replicate r of a run takes split r.  The splits are successive
     permutations of numpy's legacy generator with seed 1, as in ``uci_regression``; the
-    splits published with ionosphere are exactly these.  Inputs are standardised by the
-    training rows, a constant one by its mean only.  If the file cannot be obtained, a
-    random network of the same shape, named ``uci-classification-sim``, replaces it with a
-    ``SimulatedDataWarning`` warning, unless ``offline`` is error.  x [N, D], y [N, 1].
+    splits published with ionosphere are exactly these.  Inputs are standardised by the training
+    rows; a constant input is only centred.  If the file cannot be obtained, a random network of the
+    same shape, named ``uci-classification-sim``, replaces it with a ``SimulatedDataWarning``
+    warning, unless ``offline`` is error.  x [N, D], y [N, 1].
 
-    Five of the six sets of the supplement are available.  Its Table 1 counts a row too few in
+    Five of the six sets of the supplement are available.  Its Table 1 counts one row too few in
     breast, pima, sonar and ionosphere (each file's first line was taken for a header) and, for
     Australian credit, the values of the first input (222, 468) instead of the classes (307, 383).
     Australian credit is left out because no genuine copy could be verified.

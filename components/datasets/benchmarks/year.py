@@ -29,11 +29,10 @@ class Year(BigTable):
     """Year Prediction MSD: year of a song, 1922 to 2011, from 90 features of its timbre.
 
     The features are 12 averages and 78 covariances.  Of 515,345 rows, ``n_test`` drawn by
-    the run's seed are scored and ``n_train`` (null: all others) are for training.  Inputs
-    and label are standardised by the training rows, RMSE and log-likelihood in years.  If
-    the file cannot be obtained, a random network of the same shape, named ``year-sim``,
-    replaces it with a ``SimulatedDataWarning`` warning, unless ``offline`` is error.
-    x [N, 90], y [N, 1].
+    the run's seed are scored and ``n_train`` (null: all others) are for training.  Inputs and label
+    are standardised by the training rows; RMSE and log-likelihood are in years.  If the file cannot
+    be obtained, a random network of the same shape, named ``year-sim``, replaces it with a
+    ``SimulatedDataWarning`` warning, unless ``offline`` is error.  x [N, 90], y [N, 1].
 
     The original split keeps all songs of an artist on one side; the paper splits at random, as
     here.

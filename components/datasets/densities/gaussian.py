@@ -22,7 +22,7 @@ class Gaussian(NormalStart):
     """A Gaussian target of any dimension with equal correlation between all coordinates.
 
     π(θ) = N(θ | μ, Σ), Σ_ij = σ_i σ_j (ρ + (1 − ρ) [i = j]), θ [K, P]; E[θ] = μ, E[θ_j²] = μ_j² +
-    σ_j².  Lists give one value per coordinate, a number applies to all.  Samplers start at
+    σ_j².  Lists give one value per coordinate; a number applies to all.  Samplers start at
     N(start_mean, start_sd² I).
 
     Source: Gallego (2021), section 2.3.1."""

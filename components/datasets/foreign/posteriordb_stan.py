@@ -37,8 +37,8 @@ class PosteriordbStan(ForeignDensity):
 
     Raises:
         DataUnavailableError: the folder is not a posteriordb, or lacks a file.
-        ConfigMismatchError: a package is not installed, the posterior does not exist, or as for
-            dataset=stan.
+        ConfigMismatchError: a package is not installed, the posterior does not exist, or a reason
+            of dataset=stan applies.
 
     Source: Magnusson, Torgander, Bürkner, Zhang, Carpenter & Vehtari (2025).
     """

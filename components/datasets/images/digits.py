@@ -23,7 +23,7 @@ class Digits(Dataset):
     """Optical recognition of 1,797 handwritten digits of 8 × 8 pixels, ten classes; no download is
     needed.
 
-    Pixels are scaled to [0, 1] (they come as 0 … 16).  A random permutation drawn from the seed
+    Pixels are scaled to [0, 1] from 0 … 16.  A random permutation drawn from the seed
     holds out ``n_test`` images; training takes the first ``n_train`` of the others, so training
     sets of different sizes are nested and share their test images.
 

@@ -114,7 +114,7 @@ def _describe_same_classes(classes: Sequence[str], numbers: Mapping[str, float |
 def _describe_class_error(
     classes: Sequence[str], values: Mapping[str, float | None], n_labels: int, binary: bool
 ) -> str:
-    """Describe the error in classes from their numbers (None: a text); "" if they are valid."""
+    """Describe the error in classes from their numbers (None for a text); "" if they are valid."""
     by_size = None not in values.values()
     if same := _describe_same_classes(classes, values if by_size else {}):
         return same

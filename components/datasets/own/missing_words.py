@@ -9,8 +9,8 @@ MARKS = re.compile(r"[-–—.…?*#/<>()]")
 
 
 def is_missing(text: str, words: Sequence[str], among_numbers: bool) -> bool:
-    """True for a listed word or a variant, such as n/a, #N/A or NULL; among numbers also in any
-    case, for None and, if the empty text is listed, for marks such as - and ."""
+    """True for a listed word or a variant, such as n/a, #N/A or NULL. Among numbers letter case is
+    ignored, and None and, if the empty text is listed, marks such as - and . are missing too."""
     plain = MARKS.sub("", text).lower()
     is_spelling = plain in {*map(str.lower, words), "none"}
     is_word = plain not in ("", "none") and (plain != text.lower() or text.isupper())

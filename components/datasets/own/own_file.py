@@ -44,7 +44,7 @@ class OwnFile(Dataset[P]):
         """The file, or the text files of the folder, sorted by name.
 
         Raises:
-            DataUnavailableError: as ``file``, or the folder has no text file."""
+            DataUnavailableError: see ``file``, or the folder has no text file."""
         file = self.file(data_dir)
         files = sorted(file.rglob("*.txt")) if file.is_dir() else [file]
         if not files:

@@ -98,7 +98,7 @@ class TextTable:
         return out
 
     def hint(self, text: str) -> str:
-        """Advice on a text that is not a number, if its marks explain it; starts with a ";"."""
+        """Advice on a text that is not a number, if its marks explain it; begins with ";"."""
         if GROUPED_NUMBER.fullmatch(text):
             return "; remove the thousands marks, or set dataset.decimal to the decimal mark"
         if FRACTION.fullmatch(text) and self.number(text) is None:
@@ -139,9 +139,9 @@ def read_table(
     the delimiters ; tab | and blank are tried.
 
     Args:
-        decimal: decimal mark, the other one may group thousands; None: a comma if columns are
-            numeric only with a comma.
-        encoding: None: the encoding given by the first bytes, UTF-8, or else Windows-1252.
+        decimal: decimal mark; the other mark may group thousands.  If None, it is a comma if
+            columns are numeric only with a comma.
+        encoding: by default the encoding given by the first bytes, UTF-8, or else Windows-1252.
         by_time: rows are equally spaced times, so a blank line of a single column is a missing
             value; other blank lines are skipped and counted.
 

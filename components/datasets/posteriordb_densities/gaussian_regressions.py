@@ -36,7 +36,7 @@ class GaussianRegression(NamedVariables):
         scale_prior: ScalePrior,
         prior: tuple[list[float], list[float]] | None = None,
     ):
-        """``prior``: means and standard deviations of β; None: flat."""
+        """``prior``: means and standard deviations of β; None for a flat prior."""
         Q, R = torch.linalg.qr(X)
         mean, sd = prior if prior is not None else ([0.0] * X.shape[1], [math.inf] * X.shape[1])
         self.variables = (*coefficients, Variable("sigma", bijector=POSITIVE))

@@ -1,4 +1,5 @@
-"""Densities recursive in time, without a loop: a hidden Markov model and a GARCH(1, 1)."""
+"""Densities that are recursive in time, computed without a loop: a hidden Markov model, a GARCH(1,
+1)."""
 
 from __future__ import annotations
 

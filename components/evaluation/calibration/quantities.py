@@ -1,7 +1,8 @@
 """Quantities ranked by simulation-based calibration, at the truth and at posterior draws.
 
 Named parameters, f(x) and a new label y(x) at held-out inputs, and one quantity that depends on the
-labels (log joint, or log-likelihood): a posterior that ignores its data is uniform in all others.
+labels (log joint, or log-likelihood): a posterior that ignores its data has uniform ranks in all
+others.
 
 Source: Talts et al. (2018); Modrák et al. (2023), section 4 (data-dependent quantities)."""
 

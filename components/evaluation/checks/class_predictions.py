@@ -29,8 +29,8 @@ def class_checks(predictions: list[TestPrediction], declared: bool) -> list[Chec
 
     Args:
         predictions: ``predict_test_rows`` of a run.
-        declared: True: the kind of the model's outputs was declared, and only rows that sum to one
-        contradict it.
+        declared: True if the kind of the model's outputs was declared, so that only rows that sum
+            to one contradict it.
     """
     by_class = [
         (label, split, predictive)

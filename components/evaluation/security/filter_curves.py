@@ -147,7 +147,7 @@ def assess_filter(
 def _errors(
     run: ReplayedFilterVictim, u: Tensor, attacker: Injection
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """RMSE over times and states, NMSE (mean over states), and the one of these that the attacker
+    """RMSE over times and states, NMSE (mean over states), and the error that the attacker
     increases; [R] each."""
     mean = run.filter(u).mean
     check_same_shape("the estimated states", mean, run.states)

@@ -11,7 +11,7 @@ from components.contracts.games import OpponentStatus
 
 
 def both(one: Tensor | None, other: Tensor | None) -> Tensor | None:
-    """Return one & other; None is true everywhere."""
+    """Return one & other; None counts as true everywhere."""
     if one is None:
         return other
     return one if other is None else one & other
@@ -74,7 +74,7 @@ class Transition:
 
     def acts(self) -> Tensor | None:
         """Activity of the decision maker [R], or also of the opponents [1 + M, R], in this move,
-        bool; None for all act."""
+        bool; None if all act."""
         if self.opponents is None:
             return self.live
         present = self.opponents.present.T

@@ -105,7 +105,7 @@ def count_row(mind: Mind, marks: Array) -> Index:
 
 
 def sum_weights(weights: Array, marks: Array, q: Array) -> None:
-    """Q(s, ·, ·), the sum of weights [F, own·other] at the marks of s; F marks nothing."""
+    """Q(s, ·, ·), the sum of weights [F, own·other] at the marks of s; a mark F is empty."""
     features = np.uint64(weights.shape[0])
     cells = weights.shape[1]
     for cell in range(cells):

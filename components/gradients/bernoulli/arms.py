@@ -72,10 +72,10 @@ class ARMS(Antithetic):
     so that as few of the n draws as possible take the rarer value of a variable
     simultaneously.  dirichlet: u = (1 − d)^{n−1}, d ~ Dirichlet(1_n),
     P(u^j, u^k < m) = max(0, 2 m^{1/(n−1)} − 1)^{n−1}; gaussian: normals of correlation
-    −1/(n − 1), ρ by quadrature.  n = S = 2 is DisARM, independent draws (ρ = 0) are leave-one-out.
-    Layers as in ARM, with one draw of the layers below for all n, because only draws given the same
-    α can be compared in this way.  Cost: L n evaluations of f. p learns from the draws of the first
-    layer.  f [n, B], α [B, D].  Terms: elbo, of the whole data set in nats.
+    −1/(n − 1), ρ by quadrature.  n = S = 2 is DisARM; independent draws (ρ = 0) are leave-one-out.
+    Layers are treated as in ARM, with one draw of the layers below for all n, because only draws
+    given the same α can be compared in this way.  Cost: L n evaluations of f. p learns from the
+    draws of the first layer.  f [n, B], α [B, D].  Terms: elbo, of the whole data set in nats.
 
     Raises:
         ConfigError: there is only one draw.

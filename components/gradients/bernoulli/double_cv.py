@@ -35,9 +35,9 @@ class DoubleCV(LeaveOneOut[LayerCoefficients]):
 
     The derivatives are taken at the other draws, which are independent of z^s, and the mean of (z_l
     − μ_l)² is known; the terms of other layers have mean 0 given the layers below them.  a_l
-    minimises E[(∂/∂α)²] by Adam, after it has been used (``lr`` 0: fixed); a = 0 is leave-one-out.
-    f [S, B], α, z, ∇̄ [S, B, D_l].  Terms: elbo, of the whole data set in nats. State: a and its
-    optimizer.
+    minimises E[(∂/∂α)²] by Adam, after it has been used (it is fixed if ``lr`` is 0); a = 0 is
+    leave-one-out.  f [S, B], α, z, ∇̄ [S, B, D_l].  Terms: elbo, of the whole data set in nats.
+    State: a and its optimizer.
 
     Raises:
         ConfigError: there is only one draw.

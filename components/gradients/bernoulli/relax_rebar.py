@@ -38,9 +38,9 @@ class RelaxREBAR(RelaxationGradient[RowLayers, Both]):
         ∂/∂α_l E f = E[(f(z) − c_φ(ζ̃)) (z_l − σ(α_l)) + ∂/∂α_l (c_φ(ζ) − c_φ(ζ̃))]
         c_φ(ζ) = η_l f(z_1, …, z_{l−1}, σ(ζ/λ_l), σ(α_{l+1}), …) + r_l(x, z_1, …, z_{l−1}, ζ)
 
-    ζ and ζ̃ as in RELAX.  φ = (λ, η, r) minimises E[(∂/∂α_l)²] of a draw by Adam, after it has been
-    used.  Initially r = 0, which is REBAR.  f and α [S, B, …].  Terms: elbo, of the whole data set
-    in nats.  State: φ and its optimizer.
+    ζ and ζ̃ are as in RELAX.  φ = (λ, η, r) minimises E[(∂/∂α_l)²] of a draw by Adam, after it has
+    been used.  Initially r = 0, which is REBAR.  f and α [S, B, …].  Terms: elbo, of the whole data
+    set in nats.  State: φ and its optimizer.
 
     Source: Grathwohl et al. (2018), eqs. (7) and (9) and section 3.3; Tucker et al. (2017)."""
 

@@ -62,9 +62,9 @@ class RODEO(LeaveOneOut[SteinSurrogates]):
 
     A is the generator of Gibbs sampling (the Stein operator of its kernel, times D).  H_l is a
     multiple of its second argument plus a network, initially 0; it minimises E[(∂/∂α)²] by Adam,
-    after it has been used (``lr`` 0: fixed).  Draws below l and the other draws s are independent
-    of z_l^s, so the added terms have mean 0.  Flips cost evaluations of H, but not of f.  f [S, B],
-    α, z [S, B, D_l], the arguments of H [S, S − 1, B, D_l].
+    after it has been used (it is fixed if ``lr`` is 0).  Draws below l and the other draws s are
+    independent of z_l^s, so the added terms have mean 0.  Flips cost evaluations of H, but not of
+    f.  f [S, B], α, z [S, B, D_l], the arguments of H [S, S − 1, B, D_l].
     Terms: elbo, of the whole data set in nats.  State: H with the running mean and variance
     of f, and its optimizer.
 

@@ -41,7 +41,7 @@ class Nvil(Gradient[RowGuide[RowBatch], RowBatch, Baseline]):
 
     f, l [S, B].  C_ψ, c and v are independent of the draw that they correct, because they are
     updated after it is used; the paper's listing updates c and v before.  With ``normalise`` the
-    guide's gradient is scaled by 1/max(1, v^½), so that it is not marked unbiased; without, its
+    guide's gradient is scaled by 1/max(1, v^½), so that it is not marked unbiased; without it, its
     mean is the gradient of the bound.  Terms: elbo of the whole data set in nats, and baseline_mse,
     the mean square of −f − C_ψ − c.  State: C_ψ, its optimizer, c and v.
 

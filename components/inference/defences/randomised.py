@@ -88,12 +88,12 @@ class Randomised(Fit):
 
         q = argmin_q Σ_i max_{x' ∈ Z(x_i)} Σ_k q_k 1[h_k(x') ≠ y_i]
 
-    A Stackelberg game: the classifier commits to q; the attacker, with knowledge of the h_k and q
-    but not of the draw, sends the worst of all mails Z(x) with at most ``changes`` changed words;
-    Z(x) = {x} for mails of class 0.  The sum is over the first ``mails`` training mails of each
-    class, a linear programme.  If attacks on one member do not transfer to others, q is uniform; if
-    one attack fools all, q selects the best member. ``mixture`` uses this q (optimal), the uniform
-    one, or the best member (single); their mean errors in the game are recorded as
+    This is a Stackelberg game: the classifier commits to q; the attacker, with knowledge of the h_k
+    and q but not of the draw, sends the worst of all mails Z(x) with at most ``changes`` changed
+    words; Z(x) = {x} for mails of class 0.  The sum is over the first ``mails`` training mails of
+    each class, a linear programme.  If attacks on one member do not transfer to others, q is
+    uniform; if one attack fools all, q selects the best member. ``mixture`` uses this q (optimal),
+    the uniform one, or the best member (single); their mean errors in the game are recorded as
     ``attacked_error``, ``attacked_error_uniform`` and ``attacked_error_single``.  Each member is a
     fit of the model to a random ``share`` of the words; x' [B, D] in {0, 1}.
 

@@ -44,8 +44,8 @@ class Robustification(ParticleDefence[RobustState]):
 
     Models of one kind learn by v := μ v + η ∇log joint + N(0, 2 (1 − μ) η τ I), β := β + v,
     η = lr/N.  First, for ``undefended_steps`` steps and on clean rows only,
-        the undefended model, β⁰, with τ = 0: the model to defend;
-        K draws of its posterior, b_i: the beliefs of an attacker that does not know β⁰.
+        the undefended model, β⁰, learns with τ = 0, and K draws b_i of its posterior describe the
+        beliefs of an attacker that does not know β⁰.
     Then these stay fixed, the experiment's attacker changes the training set, at size
         ``train_eps``, to x_i ~ p_C(x'|x) against each b_i, and the K defended models, β_i, learn
         from the B clean rows of a step and B rows, drawn at random, of the x_i.

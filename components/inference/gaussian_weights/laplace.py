@@ -60,12 +60,12 @@ class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState],
         J_n = ∂f(x_n)/∂θ at θ̂ [T C, P],  S = diag s² of the prior
         f*(x) ~ N(f(x; θ̂), J(x) H⁻¹ J(x)ᵀ)
 
-    Real labels: plus κ σ², in closed form; classes: by draws.  Λ is the Hessian of −log
-    p(y|f) with respect to f (Gauss-Newton); H is full, its diagonal, or the H of the last
-    layer, in which case only the weights of that layer are uncertain.  ``evidence`` takes c
-    and κ (of real labels) where Laplace's log p(D) at this θ̂ is stationary, by MacKay's
-    updates; otherwise both are 1.  This log p(D) is the score ``log_evidence``; it is not a bound.
-    With several ``modes``, one network is trained from a separate start for each, and
+    For real labels κ σ² is added in closed form; classes are predicted by draws.  Λ is the Hessian
+    of −log p(y|f) with respect to f (Gauss-Newton); H is full, its diagonal, or the H of the last
+    layer, in which case only the weights of that layer are uncertain.  ``evidence`` takes c and κ
+    (of real labels) where Laplace's log p(D) at this θ̂ is stationary, by MacKay's updates;
+    otherwise both are 1.  This log p(D) is the score ``log_evidence``; it is not a bound.  With
+    several ``modes``, one network is trained from a separate start for each, and
 
         q(θ) = Σ_k w_k N(θ̂_k, H_k⁻¹),  w_k ∝ p(D | mode k), the Laplace evidence
 

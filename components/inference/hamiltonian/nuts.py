@@ -25,7 +25,7 @@ class NUTS(WarmUp):
     doubled, forwards or backwards at random, until it turns: with ρ the sum of its momenta,
     r₋ᵀM⁻¹ρ ≤ 0 or r₊ᵀM⁻¹ρ ≤ 0, for it, for one of its subtrees, or for one of two joined
     halves with the nearest state of the other.  The next θ is one of its states, with
-    weights e^{−H(θ, r)}, later halves favoured; H(θ, r) = −log π(θ) + ½ rᵀM⁻¹r, θ and r
+    weights e^{−H(θ, r)} and in favour of later halves; H(θ, r) = −log π(θ) + ½ rᵀM⁻¹r, θ and r
     [C, P].  All chains take their leapfrog steps together; chains with a complete
     trajectory wait and are not evaluated.  Warm-up is as in ``hmc``.  A trajectory with an energy
     error above 1000 has diverged: it ends there and is counted.

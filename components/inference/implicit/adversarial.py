@@ -78,7 +78,8 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
 
     @property
     def powers(self) -> list[float]:
-        """Several positive powers, with a separate posterior for each; []: a single posterior."""
+        """Several positive powers, with a separate posterior for each; empty for a single
+        posterior."""
         return []
 
     def init(self, model: WeightSpace, problem: Supervised, rng: Rng) -> AdversarialState:

@@ -158,7 +158,7 @@ class FourStatisticians(LinearAnalysis[FourStates]):
 
     One figure each, and tables of all four.  Composes ``maximum_likelihood``,
     ``statistical_risk``, ``conjugate_bayes`` and ``ridge_path``, which also run separately, on the
-    same data set, with the same level for confidence and credible regions; a step is a step of
+    same data set, with the same level for confidence and credible regions; a step runs one step of
     each.
 
     Raises the errors of these four.

@@ -10,8 +10,8 @@ HALF_UNIT = 2.0**-31  # half of the last of 30 binary digits, so that no coordin
 
 
 class SobolPoints:
-    """Points of a scrambled Sobol sequence in (0, 1)^d: each uniform, jointly more even than
-    independent points, reproducible by seed.
+    """Points of a scrambled Sobol sequence in (0, 1)^d, reproducible by seed: each point is
+    uniform, and together they are more even than independent points.
 
     Source: Owen (1995); Matoušek (1998) for the linear scrambling."""
 

@@ -60,11 +60,11 @@ class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, DpSklearnState]):
 
         q(z) Π_t q(v_t) q(μ_t, Λ_t),   log p(x) ≈ log Σ_t E π_t N(x | m_t, (E Λ_t)⁻¹)
 
-    It uses scikit-learn's ``BayesianGaussianMixture``.  ``prior`` model: the base measure
-    of the model; library: the defaults of the library, which are weaker.  The best of ``starts``
-    k-means starts is used; all cycles run in the first step.  Held-out densities are evaluated at
-    expected parameters, because the library has no predictive density (its ``score`` takes expected
-    logarithms, which do not give a density).  On the CPU.
+    It uses scikit-learn's ``BayesianGaussianMixture``.  ``prior`` model uses the base measure of
+    the model; library uses the weaker defaults of the library.  The best of ``starts`` k-means
+    starts is used; all cycles run in the first step.  Held-out densities are evaluated at expected
+    parameters, because the library has no predictive density (its ``score`` takes expected
+    logarithms, which do not give a density).  It runs on the CPU.
 
     Source: Pedregosa et al. (2011); Blei & Jordan (2006), section 3.
     """

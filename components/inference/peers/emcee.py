@@ -18,8 +18,8 @@ from components.registry import register
 class Emcee(Peer):
     """Affine-invariant ensemble sampler from emcee; needs no gradient.
 
-    max(C, 2 P + 2) walkers; a step updates all of them, each half with the positions of the other
-    half, so that the chains are not independent.
+    There are max(C, 2 P + 2) walkers; a step updates all of them, each half with the positions of
+    the other half, so that the chains are not independent.
 
     Source: Foreman-Mackey et al. (2013).
     """

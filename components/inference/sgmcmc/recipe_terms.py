@@ -53,7 +53,7 @@ class Metric:
 
 
 def potential_metric(value: Tensor, gradient: Tensor, scale: float | None, offset: float) -> Metric:
-    """G = s √|U(θ) + c| I for log joints −U [K] with gradients [K, P]; ``scale`` None: G = I."""
+    """G = s √|U(θ) + c| I for log joints −U [K] with gradients [K, P]; G = I without ``scale``."""
     if scale is None:
         return Metric(torch.ones_like(gradient[:, :1]), torch.zeros_like(gradient))
     U = (-value)[:, None].detach().requires_grad_()

@@ -39,7 +39,7 @@ def compiled(
     Args:
         fast: sums may be reordered, and products and sums fused.
         inline: called functions are inlined; the loop must not create arrays.
-        allocates: False: neither the loop nor the functions that it calls create arrays, and
+        allocates: False if neither the loop nor the functions that it calls create arrays, and
         references are not counted.
     """
 

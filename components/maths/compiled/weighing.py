@@ -70,9 +70,9 @@ def weights(log_w: Tensor) -> tuple[Tensor, Tensor]:
     CPU.
 
     Returns the weights [R, N], and [R, 4]: their sum, the sum of their squares, the logarithm of
-    the sum of the unscaled weights, and the effective sample size.  Not differentiable; float64 for
-    every dtype.  A weight below e^−708 of the largest is 0.  The logarithm of a row with a NaN, or
-    with only −∞, is not finite.
+    the sum of the unscaled weights, and the effective sample size.  They are not differentiable,
+    and float64 for every dtype.  A weight below e^−708 of the largest is 0.  The logarithm of a row
+    with a NaN, or with only −∞, is not finite.
     """
     # [R], which sets the precision of the differences in numba
     highest = log_w.amax(1).double().numpy()

@@ -14,7 +14,7 @@ def keep_global_streams(device: torch.device, enabled: bool = True) -> Iterator[
 
     Args:
         device: device of the draws.
-        enabled: False: do nothing.
+        enabled: False to do nothing.
     """
     if device.type == "cpu":
         with torch.random.fork_rng([], enabled=enabled):

@@ -70,7 +70,7 @@ def kernel(theta: Tensor, bandwidth: float | Literal["median"]) -> tuple[Tensor,
 class Interaction:
     """Kernel matrix of L particles at a step, or of R sets with L particles each.
 
-    K None: the particles do not interact, and D = I/L.  If h is the median heuristic it
+    If K is None, the particles do not interact, and D = I/L.  If h is the median heuristic it
     depends on the particles too.  Γ then has further terms, with ∂h/∂z_l, which are
     neglected here as in the literature: the target is invariant only for a fixed h.  (With the
     median heuristic, 20 particles in the plane underestimate the variance of a standard Gaussian by

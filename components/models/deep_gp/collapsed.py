@@ -104,8 +104,8 @@ class CollapsedMDGP(nn.Module):
     """ELBO = E_q(v)[log p(y | Λ_v)] − KL[q(v) ‖ p(v)], with log p(y | Λ) the exact log marginal
     likelihood of the top.
 
-    Λ_v(x) = g_v(x), or (g_v(x), x) if inputs are passed on.  The bound is at least the one of a
-    sparse top layer with the same inner layer, and the top has no variational parameters.
+    Λ_v(x) = g_v(x), or (g_v(x), x) if inputs are passed on.  The bound is at least as tight as with
+    a sparse top layer and the same inner layer, and the top has no variational parameters.
 
     Source: Boustati (2021), eqs. (3.13) and (3.14); Titsias (2009) for integrating out the Gaussian
     part."""

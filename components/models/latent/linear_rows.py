@@ -65,7 +65,8 @@ def em_step(
 
     The objective is Σ_n log p(x_n) − |W|²/2τ², which never decreases.  With ``points`` z_n is at
     its mode, without a covariance, and the objective is Σ_n log p(x_n, z_n) − |W|²/2τ² up to a
-    constant: alternating least squares.  ``weight_sd`` is τ of p(W) = Π N(w | 0, τ²); ∞: no prior.
+    constant: alternating least squares.  ``weight_sd`` is τ of p(W) = Π N(w | 0, τ²); ∞ means no
+        prior.
 
     Source: Tipping and Bishop (1999), section 3.3 and appendix B (with gaps); Salakhutdinov and
     Mnih (2008), eqs. (1) to (4) (points)."""

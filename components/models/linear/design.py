@@ -29,8 +29,8 @@ def design(x: Tensor, intercept: bool) -> Tensor:
 
 
 def prior_scales(problem: Supervised, scale: float, intercept_scale: float | None) -> Tensor:
-    """Prior standard deviations of the coefficients [D], the intercept's first; ``intercept_scale``
-    None: no intercept."""
+    """Prior standard deviations of the coefficients [D], the intercept's first unless
+    ``intercept_scale`` is None."""
     first = [] if intercept_scale is None else [intercept_scale]
     return problem.train.x.new_tensor(first + [scale] * problem.n_inputs)
 

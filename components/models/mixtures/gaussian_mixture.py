@@ -167,7 +167,7 @@ class GaussianMixtureModule(MixtureParameters):
 def cluster_prior(
     m: Tensor, variance: Tensor, factor: float, mean_rows: float, freedom: float | None
 ) -> NormalWishart:
-    """NW(m, β, ν factor diag(variance), ν) for clusters of rows [D]; ν null: D + 2.
+    """NW(m, β, ν factor diag(variance), ν) for clusters of rows [D]; a null ν means D + 2.
 
     Raises:
         ConfigMismatchError: ν ≤ D − 1.

@@ -118,7 +118,8 @@ def check_outputs(
     outputs: Outputs | None,
     where: str,
 ) -> None:
-    """Check that outputs are consistent with ``outputs``; None: logits, unless they look otherwise.
+    """Check that outputs are consistent with ``outputs``; None means logits, unless they look
+    otherwise.
 
     Outputs must also look like probabilities for other parameters, because logits of small weights
     may lie in [0, 1] by chance.

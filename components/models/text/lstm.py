@@ -59,11 +59,11 @@ class LSTM(TextModel):
 
         i, f, o = σ(W x_t + U h_{t−1} + b),  g = tanh(…),  c_t = f ∘ c_{t−1} + i ∘ g,  h_t = o ∘ tanh(c_t)
 
-    x_t of the first layer is the vector of word t (an affine map of its one-hot vector), of later
-    layers h_t of the layer below; softmax(V h_T + c) at the last word T of each text, so that
+    x_t of the first layer is the vector of word t (an affine map of its one-hot vector), and of
+    later layers h_t of the layer below; softmax(V h_T + c) at the last word T of each text, so that
     padding has no effect.  In training, dropout acts on word vectors and on every layer's h.  θ ~
-    N(0, s²) independently.  Initial weights are uniform in ±1/√units, word vectors have variance 1.
-    x [B, L] are tokens, padded with 0 -> f [B, T, C].
+    N(0, s²) independently.  Initial weights are uniform in ±1/√units, and word vectors have
+    variance 1. x [B, L] are tokens, padded with 0 -> f [B, T, C].
 
     Raises ConfigMismatchError for inputs that are not tokens.
 

@@ -99,8 +99,8 @@ class TextTransformer(TextModel):
 
     Attention and mean are over the positions with a word, so padding has no effect.  In training,
     dropout acts on word vectors, before every sum and inside the hidden layer.  θ ~ N(0, s²)
-    independently.  Affine maps are initialised with Glorot's limits, word vectors with mean squared
-    length 1.  x [B, L] are tokens, padded with 0 -> f [B, T, C].
+    independently.  Affine maps are initialised with Glorot's limits, and word vectors with mean
+    squared length 1.  x [B, L] are tokens, padded with 0 -> f [B, T, C].
 
     Raises ConfigMismatchError for inputs that are not tokens.
 

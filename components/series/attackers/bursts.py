@@ -45,7 +45,7 @@ def bursts(u: Tensor, probability: float, run_length: float | None) -> Tensor:
     Each time lies in a burst with the given probability p:
     b_1 ~ Bernoulli(p), P(b_t = 0 | b_{t−1} = 1) = 1/ℓ,
     P(b_t = 1 | b_{t−1} = 0) = p/(ℓ(1 − p)).  This is a stationary chain with runs of mean
-    length ℓ.  ``run_length`` None: independent times, with runs of mean length 1/(1 − p).
+    length ℓ.  Without ``run_length`` times are independent, with runs of mean length 1/(1 − p).
     """
     if run_length is None or probability in (0, 1):
         return u < probability

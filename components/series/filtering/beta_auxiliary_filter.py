@@ -22,9 +22,9 @@ class BetaAuxiliaryFilter(BetaLoss, LookAheadFilter[TransitionMean]):
     Ǧ_t^β(x_{t−1}^{k_t}) with Ǧ_t^β(x_{t−1}) = G_t^β(y_t | μ_t(x_{t−1})) + c_t and c_t =
     ``stabiliser`` · sup G_t^β, which follows from sup g; if the integral of (6.6) varies
     with x, its smallest value over the evaluated points is used.  Particles are [R, N, dx];
-    β = 0 is the auxiliary filter.  The log normaliser is the one of the generalised
-    posterior, not an evidence.  A missing observation leaves the weights of the particles
-    unchanged.  Raises NumericalError if all weights of a replicate are zero.
+    β = 0 is the auxiliary filter.  The log normaliser belongs to the generalised posterior and is
+    not an evidence.  A missing observation leaves the weights of the particles unchanged.  Raises
+    NumericalError if all weights of a replicate are zero.
 
     Source: Boustati (2021), eq. (6.6) and Algorithm 8.
     """

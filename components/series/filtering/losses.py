@@ -113,7 +113,7 @@ def log_huber_likelihood(
     """log G(y|x) = −Σ_j ρ(r_j) + log g at r = 0, r = L⁻¹(y − h(x)):  ρ(r) = r²/2 for |r| ≤ k, else
     k|r| − k²/2.
 
-    k, the threshold, → ∞ gives log g.  Source: Huber (1964), eq. (2.4)."""
+    It tends to log g as the threshold k → ∞.  Source: Huber (1964), eq. (2.4)."""
     r, log_scale = whitened_residuals(model, batch, x)
     rho = huber(r, threshold)
     return -rho.sum(-1) - log_scale - 0.5 * r.shape[-1] * LOG_2PI

@@ -40,8 +40,8 @@ class KnownTransition(Forecasting):
     def _learnt(
         self, posterior: SmoothedStates | Forecasts, x: Tensor
     ) -> tuple[GaussianMixture, Tensor] | None:
-        """f at x [N], [S, N, 1], and E[x_1:T | y] [T] by evenly spaced draws of a model of f; None:
-        not a model of f."""
+        """f at x [N], [S, N, 1], and E[x_1:T | y] [T] by evenly spaced draws of a model of f; None
+        for any other model."""
         if not isinstance(posterior, Draws) or not isinstance(posterior.model, GPStateSpace):
             return None
         every = posterior.flat if posterior.n_draws else posterior.start

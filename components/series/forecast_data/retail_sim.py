@@ -54,8 +54,8 @@ class RetailSim(Dataset[Forecasting]):
 
     ε_t ~ N(0, σ²) or Student's t.  A channel with a half-saturation h has u/(h + u) instead of u.
     The calendar is real; weather, economy and spends are simulated (``retail_world``); each
-    replicate is another series.  Observed are y [1, n_train, 1] with regressors x [7] and the
-    inputs u of ``channels``; the weeks after them are to be forecast, with x and u known.
+    replicate is another series.  The observations are y [1, n_train, 1] with regressors x [7] and
+    the inputs u of ``channels``; the weeks after them are to be forecast, with x and u known.
     ``missing_share`` of the observed weeks lose their y.  The thesis' series is private: nothing
     here was fitted to it, and results are not comparable with its tables.
 

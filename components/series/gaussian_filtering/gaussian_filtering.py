@@ -230,7 +230,7 @@ def finish_filter_step(
     the results.
 
     ``extra`` is added to log N(v | 0, S) for the log normaliser [R]; ``weight`` is the weight of
-    the observation [R], None: 1."""
+    the observation [R], by default 1."""
     v = innovation(batch, predicted) if v is None else v
     shares_gain = found.K.dim() == 2
     m = torch.addmm(prior_m, v, found.K.mT) if shares_gain else prior_m + apply_gain(found.K, v)

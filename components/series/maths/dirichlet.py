@@ -1,4 +1,4 @@
-"""The symmetric Dirichlet distribution, by the logarithms of its probabilities."""
+"""The symmetric Dirichlet distribution, in terms of log-probabilities."""
 
 from __future__ import annotations
 

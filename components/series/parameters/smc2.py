@@ -151,7 +151,7 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
     def _run_new_filters(
         self, state: SMC2State, theta: Tensor, replicates: Tensor, t: int, rng: Rng
     ) -> dict[str, Any]:
-        """Run new filters over y_1:t at θ [K·M, P], M sets for each of K replicates; returns fields
+        """Run new filters over y_1:t at θ [K·M, P], M sets for each of K replicates; return fields
         of the state."""
         some = replace(state.problem, observations=state.problem.observations[replicates])
         (last,) = deque(

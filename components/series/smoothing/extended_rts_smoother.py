@@ -14,8 +14,8 @@ class ExtendedRTSSmoother(GaussianSmoother[AdditiveGaussian], ExtendedKalman):
     """Extended Rauch-Tung-Striebel smoother: a Gaussian for each time given all observations, with
     the model linearised.
 
-    The extended Kalman filter, one time per step; then, from the last observed time to the first,
-    with F = ∂f_{t+1}(m_t)/∂x,
+    The extended Kalman filter runs first, one time per step; then, from the last observed time to
+    the first, with F = ∂f_{t+1}(m_t)/∂x,
 
         P⁻ = F P_t Fᵀ + Q,  G = P_t Fᵀ (P⁻)⁻¹,  m^s_t = m_t + G(m^s_{t+1} − f_{t+1}(m_t)),  P^s_t = P_t + G(P^s_{t+1} − P⁻)Gᵀ
 

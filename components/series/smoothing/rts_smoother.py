@@ -14,7 +14,7 @@ class RTSSmoother(GaussianSmoother[LinearGaussian], Kalman):
     """Rauch-Tung-Striebel smoother: the exact smoothing distributions of a linear Gaussian
     state-space model.
 
-    The Kalman filter, one time per step; then, from the last observed time to the first,
+    The Kalman filter runs first, one time per step; then, from the last observed time to the first,
 
         m⁻ = A m_t, P⁻ = A P_t Aᵀ + Q,  G = P_t Aᵀ (P⁻)⁻¹,  m^s_t = m_t + G(m^s_{t+1} − m⁻),  P^s_t = P_t + G(P^s_{t+1} − P⁻)Gᵀ
 

@@ -28,7 +28,8 @@ def _gamma(shape: float | Tensor, generator: torch.Generator) -> Tensor:
 
 
 def draw_theta(structure: Structure, generator: torch.Generator) -> Tensor:
-    """θ [1, P] from its prior, float64: σ, φ, β (0: out) and, where it is drawn, ν."""
+    """θ [1, P] from its prior, float64: σ, φ, β (0 for an excluded column) and, where it is drawn,
+    ν."""
     sigma = torch.cat([_draw_sigma(scale, generator) for scale in structure.scales])
     phi = [_draw_phi(moves, generator) for moves in structure.transitions]
     parts = [sigma, *phi, _draw_beta(structure, sigma[0], generator)]

@@ -137,7 +137,7 @@ class Sweep:
     def advance(
         self, place: ChainStates, numbers: SweepRandomNumbers
     ) -> tuple[ChainStates, Tensor, Tensor]:
-        """Run K sweeps; returns the chains, α of the last sweep [C, n, d], and (σ, β) of all [K, C,
+        """Run K sweeps; return the chains, α of the last sweep [C, n, d], and (σ, β) of all [K, C,
         S + p]."""
         states = np.empty((len(place.sigma), self.n, self.d))
         chains = SweepChain._make([*(to_array(x).copy() for x in vars(place).values()), states])
@@ -149,7 +149,7 @@ class Sweep:
     def sweep(
         self, place: ChainStates, generator: torch.Generator, states: bool = True
     ) -> tuple[ChainStates, Tensor]:
-        """Run one sweep; returns the chains, and α [C, n, d] if requested."""
+        """Run one sweep; return the chains, and α [C, n, d] if requested."""
         numbers = self.numbers(
             1, len(place.sigma), generator, states=states or not self.is_marginal
         )

@@ -27,8 +27,8 @@ def sweep(
 
         p(z_i = k | z without i, y) ∝ (α_k + n_dk)(η_w + n_wk) / (Σ η + n_k),   counts without i
 
-    words [M] of documents with ``totals`` [B] words each; u [M] uniform in [0, 1).  On the CPU;
-    counts are recomputed from z, so that rounding does not accumulate.
+    words [M] of documents with ``totals`` [B] words each; u [M] uniform in [0, 1).  It runs on the
+    CPU; counts are recomputed from z, so that rounding does not accumulate.
 
     Source: Griffiths and Steyvers (2004), eq. (5)."""
     z = z.clone()

@@ -18,7 +18,7 @@ from runner.terminal.arguments import Parser
 
 
 def write_schemas(folder: Path) -> list[Path]:
-    """Write ``experiment.json``, ``study.json`` and ``suite.json``; returns their paths."""
+    """Write ``experiment.json``, ``study.json`` and ``suite.json``; return their paths."""
     components = define_components()
     run_keys = describe_run_keys()
     override = describe_override(components, run_keys)

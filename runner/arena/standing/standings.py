@@ -3,8 +3,9 @@
 A row's place is determined by its mean rank over the problems that apply to all placed rows; on
 each problem rows are ranked by their mean over replicates.  A run that failed, overspent, diverged,
 lacks a replicate or has no score ranks last.  A row that does not apply to more than a third of the
-problems has no place, and neither has the gold row, the reference of comparisons.  Equal mean ranks
-are ordered by the median score over the same problems.  Failed checks (†) do not affect the order.
+problems has no place, nor does the gold row, which is the reference for comparisons.  Equal mean
+ranks are ordered by the median score over the same problems.  Failed checks (†) do not affect the
+order.
 """
 
 from __future__ import annotations

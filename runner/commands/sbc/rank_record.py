@@ -138,7 +138,7 @@ class RankResults:
 
 
 def write_results(folder: Path, results: RankResults) -> list[Path]:
-    """Write ``scores.csv`` and the two figures; returns their paths."""
+    """Write ``scores.csv`` and the two figures; return their paths."""
     from components.figures.labels import readable
     from components.figures.samples.calibration import calibration_figures
 

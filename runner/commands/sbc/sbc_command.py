@@ -52,7 +52,7 @@ def _parser() -> Parser:
 
 
 def main(argv: list[str]) -> int:
-    """Calibrate one config; returns the exit code."""
+    """Calibrate one config; return the exit code."""
     arguments = _parser().parse_intermixed_args(argv[1:])
     _check_arguments(arguments)
     from components.errors import ConfigMismatchError, DataUnavailableError
@@ -130,7 +130,7 @@ def _calibrate(arguments: Namespace) -> int:
 
 
 def _conclude(folder: Path, done: list[dict[str, Any]], arguments: Namespace) -> int:
-    """Print and write the results; returns the exit code."""
+    """Print and write the results; return the exit code."""
     from runner.commands.sbc.rank_record import HEADER, RankResults, write_results
     from runner.terminal.tables import print_table
 

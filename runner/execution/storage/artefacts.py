@@ -84,7 +84,7 @@ def write_artefacts(
 
 
 def write_files(folder: Path, posterior: WritesFiles) -> list[str]:
-    """Write the files of a posterior, such as ``posterior.nc``; returns their names."""
+    """Write the files of a posterior, such as ``posterior.nc``; return their names."""
     with skip_artefact_on_error("the file of the posterior"):
         names = [os.path.relpath(path, folder) for path in posterior.artefacts(folder)]
         return [name for name in names if real_file(folder, name, "artefacts")]

@@ -73,8 +73,8 @@ class RowBlocks:
     def sweep(self, folder: Path, of: str) -> None:
         """Delete obsolete blocks.
 
-        Obsolete are unlisted blocks of replicate ``of``, left by a process killed before it wrote
-        their checkpoint, and blocks of replicates without a checkpoint.
+        Unlisted blocks of replicate ``of`` were left by a process that was killed before it wrote
+        their checkpoint.  They are obsolete, like blocks of replicates without a checkpoint.
         """
         files = {reference.file for reference in self.written}
         replicates = {sidecar.name.split("-")[0] for sidecar in folder.glob("r*.json")}

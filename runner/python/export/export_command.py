@@ -45,7 +45,7 @@ def _parser() -> Parser:
 
 
 def main(argv: list[str]) -> int:
-    """Export a run; returns exit code 0."""
+    """Export a run; return exit code 0."""
     arguments = _parser().parse_intermixed_args(argv[1:])
     if arguments.register is not None and not arguments.mlflow:
         raise ConfigError("export: --register requires --mlflow; add it")

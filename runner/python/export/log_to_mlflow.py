@@ -73,7 +73,7 @@ def _tracking_to(uri: str) -> Iterator[None]:
 
 
 def _log(file: Path, run_id: str, requirements: list[str], register: str | None) -> str:
-    """Log the model to the experiment of its run; returns its URI."""
+    """Log the model to the experiment of its run; return its URI."""
     import mlflow
     from mlflow import MlflowClient
     from mlflow.models import Model, infer_signature

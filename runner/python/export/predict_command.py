@@ -47,7 +47,7 @@ def _parser() -> Parser:
 
 
 def main(argv: list[str]) -> int:
-    """Predict the rows of a file; returns exit code 0."""
+    """Predict the rows of a file; return exit code 0."""
     arguments = _parser().parse_intermixed_args(argv[1:])
     conf_folders.use(arguments.config_dir)
     try:

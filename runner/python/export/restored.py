@@ -113,7 +113,7 @@ def restore_record(folder: Path, facts: Facts, data_dir: str | None = None) -> R
     Args:
         folder: folder of the record.
         facts: content of its run.json.
-        data_dir: folder of the data files; None: as recorded.
+        data_dir: folder of the data files, by default the recorded one.
 
     Raises:
         ConfigError: the data do not exist, or the config names modules that are not imported.

@@ -47,7 +47,7 @@ class SeriesAnswers:
 
         Args:
             horizon: H.
-            ahead: regressors and inputs at the H times; None: from the dataset, if any.
+            ahead: regressors and inputs at the H times; if None, the dataset's, if it has them.
         """
         series = self.problem.series
         series = series if ahead is None else series._replace(ahead=ahead)

@@ -73,7 +73,7 @@ def pack(
     author: str | None = None,
     licence: str | None = None,
 ) -> dict[str, int]:
-    """Write the archive of a launched study; returns the numbers of its runs and files.
+    """Write the archive of a launched study; return the numbers of its runs and files.
 
     Args:
         author: author in the citation; None for the name in git's settings.

@@ -58,7 +58,7 @@ def _list_panels(figure: Figure) -> list[list[Axes]]:
 
 
 def _take_style(trace: Chart, ax: Axes, k: int) -> bool:
-    """Set the name and style of a trace in the k-th small multiple; returns False for a repeated
+    """Set the name and style of a trace in the k-th small multiple; return False for a repeated
     trace.
     """
     if trace["line"]["color"] == BACKGROUND_LINE_STYLE["color"] or (k and trace["name"]):

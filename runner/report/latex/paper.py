@@ -80,7 +80,7 @@ def write_paper(
     reference: str | None = None,
 ) -> list[Path]:
     """Write ``table_….tex``, ``table_…_paired.tex``, ``….pdf``, ``….svg`` and ``references.bib`` to a
-    folder; returns the paths.
+    folder; return the paths.
 
     ``reference``: row for the paired comparisons."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -41,10 +41,10 @@ def measure_distances(ours: pd.DataFrame, theirs: pd.DataFrame) -> dict[str, flo
 
 
 def distances(view: RunView, gold: RunView, metric: str) -> ReplicateScores:
-    """A metric of ``predictive_distances`` from the gold row's run in the same cell, by (seed,
-    replicate).
+    """Distances between a run and the gold row's run in the same cell, by (seed, replicate).
 
-    It includes the replicates finished by both runs with the same labels and kept predictions.
+    ``metric`` is a key of ``predictive_distances``.  Only replicates that both runs have finished,
+    with the same labels and with kept predictions, are included.
     """
     shared = view.facts["finished"].keys() & gold.facts.get("finished", {}).keys()
     by_replicate: ReplicateScores = {}

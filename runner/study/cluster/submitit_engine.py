@@ -158,7 +158,7 @@ class QueuedJob:
         return 1 if time.monotonic() - self.seen_ended >= RESULT_SECONDS else None
 
     def explain_end(self) -> str:
-        """Cause of an end without a result, in words; empty if there is a result."""
+        """Reason why the job ended without a result; empty if there is a result."""
         state = self.state()
         if self.states is None or state == "FINISHED":
             return ""

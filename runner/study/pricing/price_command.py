@@ -44,7 +44,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
 
 
 def main(argv: list[str]) -> int:
-    """Print the price of each row of a study and the total; returns 1 if a run has no price."""
+    """Print the price of each row of a study and the total; return 1 if a run has no price."""
     arguments = _parse(argv)
     snapshot = find_snapshot(arguments, Path(arguments.output_dir).resolve(), reads_only=True)
     runs = select_runs(snapshot, arguments.only)

@@ -128,7 +128,7 @@ def next_size(sizes: list[int], total: int, usage: dict[str, float], seconds: fl
 
 
 def _run(config: Values, experiment: str) -> dict[str, float]:
-    """Execute a miniature; returns its usage."""
+    """Execute a miniature; return its usage."""
     from omegaconf import OmegaConf
 
     from components.errors import NumericalError

@@ -1,4 +1,5 @@
-"""Attack gradients in bfloat16: a rounded copy of the victim, which never decides success."""
+"""Attack gradients in bfloat16 come from a rounded copy of the victim; success is judged by the
+original."""
 
 import dataclasses
 import warnings

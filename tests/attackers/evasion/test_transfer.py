@@ -122,8 +122,8 @@ def test_grey_box_lies_between_noise_and_white_box(victim):
 
 
 def test_grey_box_stronger_than_gradient_fails_check(victim):
-    """A victim that hides its gradient, attacked through a surrogate: the check blames the
-    gradient, not the victim."""
+    """A victim that hides its gradient, attacked through a surrogate: the check reports a fault of
+    the gradient, not of the victim."""
     problem, posterior, rng = victim
 
     class Flipped:

@@ -39,7 +39,7 @@ def entries(exported_model):
 
 @pytest.fixture
 def edit(entries, tmp_path):
-    """Function that copies the file with other entries (None: removed) or other facts."""
+    """Function that copies the file with other entries (None removes one) or other facts."""
 
     def write(changes: dict[str, bytes | None], **facts: object) -> Path:
         if facts:

@@ -10,9 +10,9 @@ from components.registry import register
 class MANN2(DropoutNetworkSettings):
     """mANN2: multi-head feed-forward network of two layers, with dropout and L2 penalty.
 
-    The first layer is shared, the second consists of one head per task. ReLU; Glorot
-    initialisation; L2 adds λ Σ θ² to the mean over rows of −log p(y|x, θ), which equals a prior θ ~
-    N(0, 1/(2λN)). inference=mc_dropout provides the uncertainty.
+    The first layer is shared, and the second consists of one head per task.  Activations are ReLUs,
+    and initialisation is Glorot's; L2 adds λ Σ θ² to the mean over rows of −log p(y|x, θ), which
+    equals a prior θ ~ N(0, 1/(2λN)). inference=mc_dropout provides the uncertainty.
 
     Source: Boustati (2021), section 3.5 and appendix A.1.
     """

@@ -10,9 +10,9 @@ from components.registry import register
 class MANN3(DropoutNetworkSettings):
     """mANN3: multi-head feed-forward network of three layers, with dropout and L2 penalty.
 
-    The first two layers are shared, the third consists of one head per task. ReLU; Glorot
-    initialisation; L2 adds λ Σ θ² to the mean over rows of −log p(y|x, θ), which equals a prior θ ~
-    N(0, 1/(2λN)). inference=mc_dropout provides the uncertainty.
+    The first two layers are shared, and the third consists of one head per task.  Activations are
+    ReLUs, and initialisation is Glorot's; L2 adds λ Σ θ² to the mean over rows of −log p(y|x, θ),
+    which equals a prior θ ~ N(0, 1/(2λN)). inference=mc_dropout provides the uncertainty.
 
     Source: Boustati (2021), section 3.5 and appendix A.1.
     """

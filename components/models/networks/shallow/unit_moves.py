@@ -53,7 +53,7 @@ def walk(
 def jump(
     prior: ShallowPrior, weights: ShallowWeights, generator: torch.Generator
 ) -> tuple[ShallowWeights, Tensor]:
-    """Add a unit, γ ~ N(μ_γ, S_γ), or remove one of the m; returns log p(m')/p(m) [K]."""
+    """Add a unit, γ ~ N(μ_γ, S_γ), or remove one of the m; return log p(m')/p(m) [K]."""
     old = weights.gamma
     m = weights.m.long()
     K = len(old)

@@ -13,8 +13,8 @@ from components.series.structural.blocks.rows import NoiseBlock, standardise_col
 class DynamicRegressionBlock(NoiseBlock):
     """Dynamic regression: y has x_tᵀ β_t, β_{j,t+1} = β_jt + N(0, σ_j²), β_j1 ~ N(0, s²).
 
-    One state for each of the ``columns`` (null: all regressors), standardised over the observed
-    times, so β is the effect of one standard deviation of x.
+    There is one state for each of the ``columns`` (null: all regressors), standardised over the
+    observed times, so β is the effect of one standard deviation of x.
 
     Raises ConfigMismatchError if a column is missing or constant.
 

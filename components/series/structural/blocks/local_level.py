@@ -13,7 +13,7 @@ from components.series.structural.blocks.rows import NoiseBlock, constant
 class LevelBlock(NoiseBlock):
     """Local level: μ_{t+1} = μ_t + N(0, σ²), μ_1 centred at the first observation.
 
-    One state.  σ has the prior 1/σ² ~ Gamma(df/2, df guess²/2), σ ≤ upper.
+    There is one state.  σ has the prior 1/σ² ~ Gamma(df/2, df guess²/2), σ ≤ upper.
 
     Source: Scott and Varian (2014); Harvey (1989), section 2.3; Gallego (2021), section 1.2.2."""
 

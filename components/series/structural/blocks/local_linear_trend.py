@@ -13,7 +13,7 @@ from components.series.structural.blocks.rows import NoiseBlock, constant
 class LinearTrendBlock(NoiseBlock):
     """Local linear trend: μ_{t+1} = μ_t + δ_t + N(0, σ²_level), δ_{t+1} = δ_t + N(0, σ²_slope).
 
-    Two states, level and slope; μ_1 is centred at the first observation, δ_1 at 0.
+    There are two states, level and slope; μ_1 is centred at the first observation, δ_1 at 0.
 
     Source: Scott and Varian (2014); Harvey (1989), section 2.3."""
 
