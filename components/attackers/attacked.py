@@ -46,7 +46,7 @@ class Attacked:
     # a copy in another format, used for gradients but not for decisions
     shadow: Predicts | None = None
     precision: Precision = "full"  # of the shadow copy
-    # norm of an attack with tempered logits in the gradient of log p(y|x); None: not tempered
+    # norm of an attack with tempered logits in the gradient of log p(y|x); None if not tempered
     softened: NormName | None = None
 
     def facing(self, expectation: Expectation) -> Attacked:

@@ -31,7 +31,8 @@ class TargetedAttack(BaseModel):
 
     # class to be predicted under attack, by its label in the data; null: any except the true one
     target: Annotated[int | str | None, BeforeValidator(_to_label)]
-    _number: int | None = PrivateAttr(default=None)  # index of the class; None: not determined yet
+    # index of the class; None if not determined yet
+    _number: int | None = PrivateAttr(default=None)
 
     @property
     def target_class(self) -> int | None:

@@ -69,7 +69,7 @@ class Evasion(Component):
     requires = Requirements(kinds={"supervised"}, targets={"binary", "classes"})
     threat_keys = {"eps"}
     one_threat: ClassVar[bool] = False  # True: its members must not set sizes of their own
-    # kinds of inputs that it can attack; None: determined by its members
+    # kinds of inputs that it can attack; None if determined by its members
     domain: ClassVar[Domain | None] = "continuous"
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "white box"

@@ -32,7 +32,7 @@ class Check(NamedTuple):
     """One expected property of a run, and the outcome of its check."""
 
     name: str  # the expected condition
-    passed: bool | None  # None: not checked, for the reason in the detail
+    passed: bool | None  # None if not checked, for the reason in the detail
     detail: str  # the measured numbers
     is_short: bool = False  # True: a longer run would pass; False: the result is biased
 

@@ -30,14 +30,14 @@ class Outcome(NamedTuple):
     r_a: Tensor  # the agent's reward [R]
     r_b: Tensor  # reward of each opponent, as the agent believes it to be [R, M]
     s_next: Tensor  # s' [R, …]
-    done: Tensor | None  # [R] bool: s' is terminal; None: the game has no terminal states
+    done: Tensor | None  # [R] bool: s' is terminal; None if the game has no terminal states
     given: Tensor | None = (
-        # [R] mean over the players of external payments, excluded from welfare; None: 0
+        # [R] mean over the players of external payments, excluded from welfare; None means 0
         None
     )
-    # [R] bool: the episode is truncated at s'; None: never
+    # [R] bool: the episode is truncated at s'; None means never
     truncated: Tensor | None = None
-    # None: all opponents play until the decision maker's last move
+    # None if all opponents play until the decision maker's last move
     opponents: OpponentStatus | None = None
 
 
@@ -45,7 +45,7 @@ class Shown(NamedTuple):
     """The part of the decision maker's action that opponents see."""
 
     targets: Tensor  # weights on K targets [R, K]
-    seen: Tensor | None  # [R] bool: False where they see nothing; None: visible in all replicates
+    seen: Tensor | None  # [R] bool: False where they see nothing; None if visible in all replicates
 
 
 @runtime_checkable
@@ -98,7 +98,7 @@ class TabularGame(NumberedStates, Protocol):
     reward_a: Tensor  # [S, A, B]
     reward_b: Tensor  # [S, A, B, M]
     transition: Tensor  # [S, A, B] long: s'
-    ends: Tensor | None  # [S] bool; None: no terminal states
+    ends: Tensor | None  # [S] bool; None if there are no terminal states
     start: int  # initial state of the first episode
 
     @property
@@ -132,13 +132,13 @@ class Seat:
     # numbers of actions of the players that it faces: for an opponent, only the agent
     others: tuple[int, ...]
     targets: int  # K, number of targets on which an opponent sees the agent's action
-    n_states: int | None  # None: states have no numbers
+    n_states: int | None  # None if states have no numbers
     device: torch.device
     dtype: torch.dtype
     environment: Environment  # the rules, for omniscient players
     # table or function of action values; learning players take fresh copies
     values: QFunction | None = None
-    number: int | None = None  # index of an opponent, from 0; None: the decision maker
+    number: int | None = None  # index of an opponent, from 0; None means the decision maker
 
     @property
     def agent_actions(self) -> int:
@@ -164,7 +164,7 @@ class Turn(NamedTuple):
 
     s: Tensor  # [R, …]
     episode: int  # index of the episode, from 0
-    # policy of the agent, s [R, …] -> probabilities of its actions [R, A]; None: not known
+    # policy of the agent, s [R, …] -> probabilities of its actions [R, A]; None if not known
     policy: Callable[[Tensor], Tensor] | None
 
 
@@ -175,14 +175,15 @@ class Move(NamedTuple):
     s: Tensor  # [R, …]
     a: Tensor  # action of the agent [R]
     shown: Tensor  # the agent's action on each target, weights [R, K]
-    # [R] bool: False where the opponent saw nothing; None: visible in all replicates
+    # [R] bool: False where the opponent saw nothing; None if visible in all replicates
     seen: Tensor | None
     b: Tensor  # action of the opponent [R]
     r: Tensor  # the opponent's reward [R]
     r_hers: Tensor  # reward of the agent [R]
     s_next: Tensor  # [R, …]
-    done: Tensor | None  # [R] bool: s_next is terminal for this opponent; None: no terminal states
-    live: Tensor | None  # [R] bool: replicates where the opponent still plays; None: all
+    # [R] bool: s_next is terminal for this opponent; None if there are no terminal states
+    done: Tensor | None
+    live: Tensor | None  # [R] bool: replicates where the opponent still plays; None means all
     cut: bool  # True: the horizon ends the episode here, in any state
-    # [R] bool: the episode is truncated at s_next; None: nowhere
+    # [R] bool: the episode is truncated at s_next; None means nowhere
     truncated: Tensor | None = None

@@ -64,7 +64,7 @@ class Batch:
     y: Tensor
     mask: Tensor  # [B, T] bool: True where a label is observed
     scale: float
-    # [B] long: their indices in the training set; None: unknown
+    # [B] long: their indices in the training set; None if unknown
     numbers: Tensor | None = None
 
     @property
@@ -166,10 +166,10 @@ class LabelledProblem(Protocol):
     target: Target
     train: Batch
     test: Batch
-    task_names: list[str]  # empty: unnamed
+    task_names: list[str]  # empty if unnamed
     y_mean: Tensor | None  # [T]; with y_std it converts back to the units of the labels
     y_std: Tensor | None  # [T]
-    label_unit: str  # units of the labels; empty: not known
+    label_unit: str  # units of the labels; empty if not known
     bounds: tuple[float, float] | None  # smallest and largest value of an input
     image_shape: tuple[int, ...] | None  # of a row of x if it is an image
 

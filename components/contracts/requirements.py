@@ -36,14 +36,15 @@ class ChoiceFacts(NamedTuple):
 
     dataset: str
     kind: str
-    target: str | None = None  # None: no labels, or not known before the data are loaded
+    # None if there are no labels, or they are not known before the data are loaded
+    target: str | None = None
     values: str | None = None
     domain: str | None = None
     traits: Set[str] = frozenset()
     has_all_traits: bool = False  # True: the set of traits is complete
-    simulates: Set[Any] | None = None  # None: not compared
+    simulates: Set[Any] | None = None  # None if not compared
     model: str = ""  # in messages, such as "model=bnn"
-    offers: Set[Any] | None = None  # capabilities of the model; None: not compared
+    offers: Set[Any] | None = None  # capabilities of the model; None if not compared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +56,11 @@ class Requirements:
 
     # supported kinds of problems
     kinds: Set[str] = frozenset()
-    # supervised problems: kinds of labels; None: all of them
+    # supervised problems: kinds of labels; None means all of them
     targets: Set[str] | None = None
-    # unlabelled problems: kinds of rows with a likelihood; None: all of them
+    # unlabelled problems: kinds of rows with a likelihood; None means all of them
     values: Set[str] | None = None
-    # supervised problems: inputs that it can read; None: all of them
+    # supervised problems: inputs that it can read; None means all of them
     domains: Set[Domain] | None = None
     # entries of the dataset's ``simulates``, in the default configuration
     simulated: Set[type] = frozenset()

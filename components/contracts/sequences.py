@@ -16,7 +16,7 @@ class Observation(NamedTuple):
     t: int  # 1 … T
     y: Tensor  # [R, dy]; NaN where missing
     x: Tensor | None = None  # regressors of time t [p], the same for all replicates
-    # [R] bool: True where y is missing; None: observed in all replicates
+    # [R] bool: True where y is missing; None if observed in all replicates
     missing: Tensor | None = None
 
 
@@ -32,10 +32,10 @@ class Series(NamedTuple):
 
     y: Tensor  # [R, T, dy]; NaN where missing
     x: Tensor | None = None  # regressors [T, p]
-    missing: Tensor | None = None  # [R, T] bool; None: nothing is missing
+    missing: Tensor | None = None  # [R, T] bool; None if nothing is missing
     u: Tensor | None = None  # inputs, as spendings in c channels [T, c]
     ahead: FutureCovariates | None = None  # known inputs at later times
-    # of the T times and later ones, ISO 8601; empty: times are numbered
+    # of the T times and later ones, ISO 8601; empty if times are numbered
     dates: tuple[str, ...] = ()
 
     @property
@@ -107,7 +107,7 @@ class Trajectories(Protocol):
     def state_labels(self) -> list[str]: ...  # with units if known
 
     @property
-    # of the T times and those to be forecast, ISO 8601; empty: times are numbered
+    # of the T times and those to be forecast, ISO 8601; empty if times are numbered
     def dates(self) -> tuple[str, ...]: ...
 
     @property

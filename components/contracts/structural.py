@@ -39,7 +39,7 @@ class Facts:
     # unit of the priors: the standard deviation of y, or the model's key
     scale: float
     centre: float  # initial level: the first observation, or the model's key
-    x_names: list[str]  # of the regressors; empty: none
+    x_names: list[str]  # of the regressors; empty if there are none
     u_names: list[str]  # of the inputs
     where: str  # key of the block in error messages, for example model.blocks.2
 
@@ -104,7 +104,7 @@ class Scale:
     guess: float
     df: float
     upper: float  # may be inf
-    states: tuple[int, ...] = ()  # states with this noise; empty: the observations
+    states: tuple[int, ...] = ()  # states with this noise; empty means the observations
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Dynamics:
     terms: Tensor  # [k, d]
     mean: float
     sd: float  # inf: uniform
-    # open interval of each; None: the stationary region of the autoregression
+    # open interval of each; None means the stationary region of the autoregression
     within: tuple[float, float] | None
     start: tuple[float, ...]  # initial value for chains and searches
 
@@ -151,7 +151,7 @@ class Regressors:
     # of stocks: index of the transition in its block, and of its coefficient
     fades: tuple[int, int] | None = None
     lag: int | None = None  # column of y_{t−1} minus the centre of the facts
-    limits: Sequence[float] = ()  # κ of each stock; empty: no limits
+    limits: Sequence[float] = ()  # κ of each stock; empty means no limits
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class Errors:
     """ε_t = σ λ_t^{−½} N(0, 1), λ_t ~ Gamma(ν/2, ν/2); λ_t = 1 for Gaussian errors."""
 
     student: bool
-    nu: float | None  # None: drawn, ν − 2 ~ Gamma(shape, rate)
+    nu: float | None  # None if drawn, ν − 2 ~ Gamma(shape, rate)
     shape: float
     rate: float
 

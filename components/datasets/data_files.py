@@ -25,7 +25,7 @@ class DataFile:
 
     dataset: str
     path: str  # inside the data folder
-    urls: tuple[str, ...]  # empty: a table made from many files, to be copied by hand
+    urls: tuple[str, ...]  # empty for a table made from many files, to be copied by hand
     bytes: int
     licence: str
     source: str

@@ -41,8 +41,8 @@ class Pointwise:
 
     name: str
     log_likelihood: Tensor  # [S, n]
-    observed: Tensor | None  # [n]; None: more than one number each
-    drawn: Tensor | None  # of the predictive [S, n]; None: not available
+    observed: Tensor | None  # [n]; None if they are not single numbers
+    drawn: Tensor | None  # of the predictive [S, n]; None if not available
     axes: dict[str, list[Any]]  # dimensions of the n observations, and their coordinates
 
 

@@ -16,7 +16,7 @@ from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 
-# for each of the module's parameters in order; None: the bound does not depend on it
+# for each of the module's parameters in order; None if the bound does not depend on it
 Gradients = list[Tensor | None]
 Terms = dict[str, Tensor]  # terms of the bound, and further quantities of an estimator
 M = TypeVar("M")

@@ -59,7 +59,7 @@ class Perturbations:
     x: Tensor  # [B, D], double precision
     low: Tensor  # smallest δ [B, D]
     high: Tensor  # largest δ [B, D]
-    norm: Literal["l2", "l1"] | None = None  # None: only the ends apply, as in L∞
+    norm: Literal["l2", "l1"] | None = None  # None if only the ends apply, as in L∞
     eps: float = torch.inf  # radius ε of the norm
     words: int | None = None  # number of coordinates that may change, each to its nonzero end
 

@@ -36,7 +36,7 @@ class ReferenceMoments(NamedTuple):
     mean_error: Tensor | None
     second_moment_error: Tensor | None
     draws: Tensor | None  # [C, N, P']
-    fourth_moment: Tensor | None = None  # E[θ⁴] [P']; None: not known
+    fourth_moment: Tensor | None = None  # E[θ⁴] [P']; None if not known
 
     def variances(self) -> Tensor:
         """Var[θ] and Var[θ²] [2, P'].

@@ -42,7 +42,7 @@ class Draws:
 
     draws: Tensor  # [C, N, P]
     start: Tensor  # [C, P] initial states of the chains
-    # of the P' parameters; empty: unnamed
+    # of the P' parameters; empty if unnamed
     names: list[str] = field(default_factory=list)
     # model of the draws, which constrains θ and predicts
     model: LogJoint | Parameterised | Conjugate | None = None

@@ -65,7 +65,7 @@ class GaussianPosterior(Draws, Analyses):
     q_covariance: Tensor  # Σ [P, P]
     elbo: (
         float | None
-        # estimate of a lower bound on the evidence of the training rows in nats; None: there are no
+        # estimate of a lower bound on the evidence of the training rows in nats; None if there are no
         # rows
     )
 

@@ -59,21 +59,21 @@ class Density(KnowsTruth):
     log_density: Callable[[Tensor], Tensor]
     # n, generator -> [n, P], initial states of samplers
     sample_prior: Callable[[int, torch.Generator], Tensor]
-    mean: Tensor | None  # of the parameters [P']; None: not known
-    # of the parameters, for each coordinate [P']; None: not known
+    mean: Tensor | None  # of the parameters [P']; None if not known
+    # of the parameters, for each coordinate [P']; None if not known
     second_moment: Tensor | None
     box: list[tuple[float, float]]  # range of each parameter in figures
-    # θ [K, P] -> parameters [K, P']; None: they are θ itself
+    # θ [K, P] -> parameters [K, P']; None if they are θ itself
     constrain: Callable[[Tensor], Tensor] | None = None
     free: int | None = None  # P, if it differs from P'
     # figures in addition to the figures of every sample
     figures: list[DensityFigure] = field(default_factory=list)
-    # standard error of ``mean`` if it is an estimate [P']; None: exact
+    # standard error of ``mean`` if it is an estimate [P']; None if exact
     mean_error: Tensor | None = None
     second_moment_error: Tensor | None = None
-    fourth_moment: Tensor | None = None  # E[θ⁴] of the parameters [P']; None: not known
-    scale: Tensor | None = None  # standard deviation of each coordinate of θ [P]; None: not known
-    log_normaliser: float | None = None  # log ∫ exp(log_density); None: not known
+    fourth_moment: Tensor | None = None  # E[θ⁴] of the parameters [P']; None if not known
+    scale: Tensor | None = None  # standard deviation of each coordinate of θ [P]; None if not known
+    log_normaliser: float | None = None  # log ∫ exp(log_density); None if not known
     # [C, N, P'] reference draws of the parameters, (nearly) independent
     reference_draws: Tensor | None = None
     # R replicates of this density, folded into the chains by methods that support it

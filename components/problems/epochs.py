@@ -73,7 +73,7 @@ class RowProblem(KnowsTruth, Generic[B]):
 
     name: str
     train: B
-    batch_size: int | None  # None: all rows in order at every step
+    batch_size: int | None  # None means all rows in order at every step
     figures: list[Callable[..., Figures]]  # each (problem, posterior, rng) -> {name: Figure}
 
     @property

@@ -25,7 +25,7 @@ class InputColumn:
     levels: tuple[str, ...] = ()  # texts in order; the first has no indicator
     date_format: str = ""  # of datetime.strptime
     parts: tuple[str, ...] = ()  # parts of a date, one input each
-    # inputs for a missing value, and 1 if there is an indicator; NaN: stored as missing; None: an
+    # inputs for a missing value, and 1 if there is an indicator; NaN: stored as missing; None means an
     # error
     fill: tuple[float, ...] | None = None
 
@@ -57,7 +57,7 @@ class TimeColumn:
     """Column of the dates of a series."""
 
     name: str
-    date_format: str | None = None  # None: ISO 8601
+    date_format: str | None = None  # None means ISO 8601
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ class InputColumns:
     """
 
     columns: tuple[InputColumn, ...]
-    mean: Tensor | None = None  # [D]; None: inputs are in the units of the columns
+    mean: Tensor | None = None  # [D]; None if inputs are in the units of the columns
     scale: Tensor | None = None  # [D]
-    # decimal mark in a text file; None: a point, and no fractions in the training rows
+    # decimal mark in a text file; None means a point, and no fractions in the training rows
     decimal: Literal[".", ","] | None = "."
     missing: tuple[str, ...] = field(default=("",))  # texts of a cell without a value
-    time: TimeColumn | None = None  # of a series; None: times have no dates
+    time: TimeColumn | None = None  # of a series; None if times have no dates
 
     @classmethod
     def numbered(

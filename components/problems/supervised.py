@@ -69,32 +69,32 @@ class Supervised(RowProblem[Batch]):
     target: Target
     train: Batch
     test: Batch
-    batch_size: int | None  # None: the whole training set in order at every step
+    batch_size: int | None  # None means the whole training set in order at every step
     n_classes: int = 1  # 1 for real labels, 2 for binary labels
     task_names: list[str] = field(default_factory=list)
     y_mean: Tensor | None = None  # [T]
     y_std: Tensor | None = None  # [T]
-    label_unit: str = ""  # units of the labels before standardisation; empty: not known
+    label_unit: str = ""  # units of the labels before standardisation; empty if not known
     # smallest and largest value an input can take (attacks stay inside)
     bounds: tuple[float, float] | None = None
     domain: Domain = "continuous"  # kind of values of an input, which attacks preserve
     # tokens are 0 (padding) … vocabulary − 1
     vocabulary: int | None = None
     image_shape: tuple[int, ...] | None = None
-    # unit of the numbers in x; None: documented for the dataset
+    # unit of the numbers in x; None if documented for the dataset
     input_units: InputUnits | None = None
     figures: list[SupervisedFigure] = field(default_factory=list)
     evaluation_chunk: int = 1000  # test rows predicted together
     # parameters from which the data were simulated, by name
     truth: dict[str, Tensor] = field(default_factory=dict)
-    # losses of decisions about test labels; None: not scored
+    # losses of decisions about test labels; None if not scored
     decision: DecisionScores | None = None
     moments: bool = False  # True: posterior moments of named parameters are scores
     replicates: int = 1
     attacker: Attacker | None = None
-    # names of the classes in the data; empty: their numbers
+    # names of the classes in the data; empty means their numbers
     class_names: list[str] = field(default_factory=list)
-    # source columns of the inputs; None: columns x1 … xD in the units of x
+    # source columns of the inputs; None means columns x1 … xD in the units of x
     columns: InputColumns | None = None
     _at_test_inputs: tuple[weakref.ref, Rng, Predictive] | None = field(
         default=None, init=False, repr=False

@@ -53,7 +53,7 @@ class Unlabelled(RowProblem[Rows]):
     values: Values
     train: Rows
     test: Rows
-    batch_size: int | None  # None: the whole training set in order at every step
+    batch_size: int | None  # None means the whole training set in order at every step
     redrawn: bool = False
     image_shape: tuple[int, ...] | None = None
     # [B] of the held-out rows: colours in figures, and reference for clusters
@@ -62,11 +62,11 @@ class Unlabelled(RowProblem[Rows]):
     figures: list[Callable[..., dict]] = field(default_factory=list)
     importance_samples: int = 100  # S, samples for the bound on a held-out row's likelihood
     evaluation_chunk: int = 100  # number of held-out rows scored together, S samples each
-    # additional estimator of their likelihood; None: only the guide
+    # additional estimator of their likelihood; None means only the guide
     evidence: LatentEvidence | None = None
     replicates: int = 1
     attacker: Attacker | None = None  # always None, because there are no labels to attack
-    # source columns of the rows; None: columns x1 … xD in the units of x
+    # source columns of the rows; None means columns x1 … xD in the units of x
     columns: InputColumns | None = None
     # training rows followed by held-out rows, before removal of values (values: incomplete) [N + B,
     # …]

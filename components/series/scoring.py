@@ -20,7 +20,7 @@ class PredictionScore:
 
     Source: Boustati (2021), eq. (D.8) and appendix D.3.2; the released code."""
 
-    # one target sequence [T, dy] for all replicates; None: each replicate's own
+    # one target sequence [T, dy] for all replicates; None means each replicate's own
     against: Tensor | None = None
     weights: Weights = "equal"  # 1, 1/|median| or 1/median of a dimension, normalised
     late: bool = False  # compares ŷ_{t+1|t} with y_t

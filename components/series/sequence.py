@@ -70,13 +70,13 @@ class Sequence(KnowsTruth):
 
     kind: Kind = field(default="sequence", init=False)
     name: str
-    states: Tensor | None  # [R or 1, T, dx]; None: the truth is unknown
+    states: Tensor | None  # [R or 1, T, dx]; None if the truth is unknown
     observations: Tensor  # [R, T, dy], corrupted if there is an attacker
     # source of the clean observations, if known, from which models take parameters
     system: object | None
     # of the first coordinates of the model's state, which are scored and plotted
     state_names: list[str]
-    # of these coordinates; empty: unknown or dimensionless
+    # of these coordinates; empty if unknown or dimensionless
     state_units: list[str] = field(default_factory=list, kw_only=True)
     # E[y_t | x_t] at the true states [R or 1, T, dy]: the observations without noise
     means: Tensor | None = None
@@ -86,7 +86,7 @@ class Sequence(KnowsTruth):
     regressor_names: list[str] = field(default_factory=list)
     inputs: Tensor | None = None  # u_t, the input at t, the same for all replicates [T, c]
     input_names: list[str] = field(default_factory=list)  # of the c inputs, if any
-    # ISO 8601, of the T times and the forecast ones; empty: times are counted
+    # ISO 8601, of the T times and the forecast ones; empty if times are counted
     dates: tuple[str, ...] = ()
     # other observations of the same states [R, T, dy]
     redraw: Callable[[torch.Generator], Tensor] | None = None
@@ -98,7 +98,8 @@ class Sequence(KnowsTruth):
     suspect: Tensor | None = None
     # facts about the data for the terminal and the manifest
     about: dict[str, str] = field(default_factory=dict)
-    columns: InputColumns | None = None  # of a file, with its dates; None: only the names are known
+    # of a file, with its dates; None if only the names are known
+    columns: InputColumns | None = None
     attacker: Contamination | Injection | None = None
     replicates: int = field(init=False)
 

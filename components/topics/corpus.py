@@ -90,7 +90,7 @@ class Corpus(RowProblem[Counts]):
     vocabulary: Sequence[str]
     like: Tensor  # type and device of all numbers
     rng: torch.Generator  # stream for splits of held-out documents
-    batch_size: int | None  # None: all documents, in order, at every step
+    batch_size: int | None  # None means all documents, in order, at every step
     truth: Topics | None = None  # distribution of the documents
     image_shape: tuple[int, int] | None = None  # if words are pixels
     # each (problem, posterior, rng) -> {name: Figure}

@@ -50,7 +50,7 @@ class ResolvedConfig:
     explicit: frozenset[str]  # keys set on the command line
     # keys of each role as composed, before keys unknown to its component were left out
     given: dict[str, Values]
-    data: str = ""  # name of the data ("sarcos-sim" is never "sarcos"); empty: not named yet
+    data: str = ""  # name of the data ("sarcos-sim" is never "sarcos"); empty if not named yet
     signature: str = ""
 
     @property

@@ -31,7 +31,7 @@ class CostMeter:
     cpu_seconds: float = 0.0  # before ``_began``
     ended: dict[str, Any] | None = None  # the exhausted limit and the step
     spent: float = 0.0  # share of the budget, after the last step
-    start_limits: Mapping[str, float] = field(default_factory=dict)  # empty: limits of the run
+    start_limits: Mapping[str, float] = field(default_factory=dict)  # empty means limits of the run
     _began: float | None = None  # CPU time of this process at the start of the clock
 
     @contextmanager

@@ -19,7 +19,7 @@ class ComparedRecord:
     facts: Facts
     config: dict[str, str]
     result: dict[str, list[float]]
-    step: int | None  # last evaluation of a run that is not done; None: the result is final
+    step: int | None  # last evaluation of a run that is not done; None if the result is final
 
     @property
     def label(self) -> str:

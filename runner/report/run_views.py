@@ -18,8 +18,8 @@ class RunView:
     """A run and its record."""
 
     run: FrozenRun
-    facts: Facts  # empty: it was not started
-    folder: Path | None  # None: it was refused
+    facts: Facts  # empty if it was not started
+    folder: Path | None  # None if it was refused
 
     @property
     def state(self) -> str:

@@ -36,7 +36,7 @@ class Summary:
     """Mean and SE over the finite replicates; ``lost`` is the number of non-finite ones."""
 
     mean: float
-    se: float | None  # None: one replicate has no SE
+    se: float | None  # None for one replicate, which has no SE
     n: int
     lost: int = 0
 

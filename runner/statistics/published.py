@@ -52,7 +52,7 @@ class PublishedNumber:
     spread: float | None
     rounding: float
     se: float | None  # the standard error of the mean; None where no spread is printed
-    runs: int | None = None  # number behind the mean; None: not stated
+    runs: int | None = None  # number behind the mean; None if not stated
     # for one run: the distance within which our mean agrees, for any values of the others
     within: float | None = None
 

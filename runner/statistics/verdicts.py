@@ -30,7 +30,7 @@ class Verdict:
     """
 
     word: Word
-    # (ours − published)/√(SE² + SE²); None: the two cannot be compared
+    # (ours − published)/√(SE² + SE²); None if the two cannot be compared
     in_se: float | None = None
     why: str = ""
     p: float = math.nan  # that ours and the published value differ; NaN: not tested

@@ -47,9 +47,9 @@ class StudyDefinition(StrictModel):
     """Content of ``conf/study/<name>.yaml``."""
 
     name: FileName
-    title: str = ""  # in words, heading of the report; empty: the name
+    title: str = ""  # in words, heading of the report; empty means the name
     description: str  # sources, data and settings; below the heading
-    replicates: PositiveInt | None = None  # for every run; None: each experiment's own
+    replicates: PositiveInt | None = None  # for every run; None means each experiment's own
     overrides: list[str] = []  # for every run
     grid: dict[str, list[Any]] = {}  # key -> values; every row runs with each combination
     # name -> overrides of the problem: values of the grid key ``problem``

@@ -65,7 +65,7 @@ class FigureOfRows(StrictModel):
     """A figure of rows of a study."""
 
     name: FileName
-    rows: list[str] | None = None  # names of rows (label, or label and preset); None: all
+    rows: list[str] | None = None  # names of rows (label, or label and preset); None means all
 
 
 class FigureSpec(FigureOfRows):
@@ -103,9 +103,9 @@ class CostSpec(FigureOfRows):
         "environment_steps",
         "cpu_seconds",
     ] = "seconds"
-    name: FileName = ""  # file name; empty: cost, the metric and the kind of cost
-    title: str | None = None  # None: the metric against the kind of cost
-    label: str | None = None  # label of the vertical axis; None: the metric
+    name: FileName = ""  # file name; empty means cost, the metric and the kind of cost
+    title: str | None = None  # None means the metric against the kind of cost
+    label: str | None = None  # label of the vertical axis; None means the metric
     cell: dict[str, Any] = {}  # grid key -> value that selects the runs
 
     @model_validator(mode="before")
@@ -153,7 +153,7 @@ class EvolutionSpec(FigureOfRows):
     # a line per replicate, or the mean and a central 90 % band
     shows: Literal["replicates", "band"] = "replicates"
     words: dict[str, str] = {}  # metric -> label of its axis
-    # label of the horizontal axis; None: iteration, or seconds of training
+    # label of the horizontal axis; None means iteration, or seconds of training
     label: str | None = None
     known: str = "exact"  # legend entry for the values of ``exact``
     # row subtracted from the others, replicate by replicate; without bands means are drawn
@@ -181,7 +181,7 @@ class SpreadSpec(FigureOfRows):
     metrics: list[str]  # each must be in a table
     levels: dict[str, float] = {}  # metric -> dashed line, as 0.9 for coverage of 90 % intervals
     words: dict[str, str] = {}  # metric -> label of its axis
-    label: str | None = None  # label of the horizontal axis; None: the grid key's last word
+    label: str | None = None  # label of the horizontal axis; None means the grid key's last word
 
 
 class RankSpec(FigureOfRows):

@@ -25,7 +25,7 @@ class Row(StrictModel):
     preset: str  # settings: as published | tuned
     # for a run with several posteriors, the posterior of the row: its scores are metric/part
     part: str | None = None
-    experiment: str | None = None  # None: overrides without an experiment
+    experiment: str | None = None  # None for overrides without an experiment
     overrides: list[str] = []  # as on the command line: model.width=64
     grid: dict[str, list[Any]] | None = None  # replaces the study's grid
     # grid key -> value -> overrides of these cells only
@@ -64,7 +64,7 @@ class TableSpec(StrictModel):
     published: str | None = None  # name of the published table for comparison: conf/published
     # for a grid key: the only column of the published table, compared with all columns
     published_column: str | None = None
-    rows: list[str] | None = None  # names of rows; None: all
+    rows: list[str] | None = None  # names of rows; None means all
     # row by which all scores are divided, replicate by replicate; the table has ratios
     over: str | None = None
     # statistic over replicates; determines the number in parentheses

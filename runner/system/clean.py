@@ -42,7 +42,7 @@ class Leftover:
 
     kind: str
     path: Path
-    run: Path | None  # None: outside runs
+    run: Path | None  # None if outside runs
 
     @property
     def size(self) -> int:

@@ -49,7 +49,7 @@ class Push:
     client: MlflowClient
     file: MarksFile
     folder: Path
-    files_at: str | None  # artifact location of a new experiment; None: set by the server
+    files_at: str | None  # artifact location of a new experiment; None if set by the server
 
     def push(self, content: RecordContent) -> None:
         """Upload new content.

@@ -48,7 +48,7 @@ class Option(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     default: Any
-    smoke: Any = None  # None: the default
+    smoke: Any = None  # None means the default
     help: str | None = None
 
     def add_to(self, parser: argparse.ArgumentParser, name: str) -> None:

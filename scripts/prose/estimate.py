@@ -18,7 +18,7 @@ class Estimate:
     failure: str = ""  # mark of failed checks of the runs behind it
     few: bool = False  # fewer than five replicates
     signed: bool = False
-    decimals: int | None = None  # None: set by the SE
+    decimals: int | None = None  # None if set by the SE
     unit: str = ""
     is_bold: bool = False  # a significant difference
 

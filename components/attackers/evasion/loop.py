@@ -33,7 +33,7 @@ class Ascent:
     random_start: bool = False
     restarts: int = 1
     momentum: float = 0.0
-    target: Target = None  # class to be predicted; None: any except the true one
+    target: Target = None  # class to be predicted; None means any except the true one
     # quantity lowered for the true class, or raised for the target
     criterion: Criterion = "cross_entropy"
     stop_when_broken: bool = True

@@ -27,7 +27,7 @@ class LogJoint(Protocol, metaclass=ModuleProtocol):
     def dim(self) -> int: ...  # P
 
     @property
-    # of the P' parameters that ``constrain`` returns; empty: unnamed
+    # of the P' parameters that ``constrain`` returns; empty if unnamed
     def names(self) -> list[str]: ...
 
     def constrain(self, theta: Tensor) -> Tensor: ...  # [K, P] -> [K, P']
@@ -59,7 +59,7 @@ class GaussianPrior(Protocol):
     KL divergences from this prior have a closed form.
     """
 
-    def gaussian_prior(self) -> Tensor | None: ...  # s [P]; None: another prior is configured
+    def gaussian_prior(self) -> Tensor | None: ...  # s [P]; None if another prior is configured
 
 
 @runtime_checkable

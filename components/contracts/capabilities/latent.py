@@ -12,7 +12,7 @@ from components.contracts.capabilities.modules import ModuleProtocol, Shown, Tra
 from components.contracts.problems import Batch
 
 # u, v [S, B] -> Σ_sb (u_sb ∇log q(z_sb|x_b) + v_sb ∇log p(x_b, z_sb)) for each parameter in order;
-# None: independent of the parameter
+# None if independent of the parameter
 PullBack = Callable[[Tensor, Tensor], list[Tensor | None]]
 
 

@@ -42,7 +42,7 @@ class ForwardCosts(Costs):
 
 
 class _Current(threading.local):
-    costs: Costs | None = None  # None: counting is off
+    costs: Costs | None = None  # None if counting is off
     limits: Mapping[str, float] = {}  # of costs, by kind
 
 

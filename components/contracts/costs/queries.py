@@ -26,7 +26,7 @@ class Queries:
 
 
 class _CurrentQueries(threading.local):
-    queries: Queries | None = None  # None: counting is off
+    queries: Queries | None = None  # None if counting is off
 
 
 _current = _CurrentQueries()

@@ -29,7 +29,7 @@ class Redraws(Predicts, Protocol):
     Attacks use it for the gradient of each step.
     """
 
-    # None: always the same n
+    # None means always the same n
     def some(self, n: int, generator: torch.Generator | None) -> Predicts: ...
 
 
@@ -54,7 +54,7 @@ class CastablePosterior(Predicts, Protocol):
     The copy takes inputs x in that format.
     """
 
-    # None: its inputs cannot be converted
+    # None if its inputs cannot be converted
     def in_format(self, dtype: torch.dtype) -> Predicts | None: ...
 
 
@@ -78,7 +78,7 @@ class HoldsDraws(Protocol):
     def start(self) -> Tensor: ...  # [C, P] initial states of the chains
 
     @property
-    def names(self) -> list[str]: ...  # of the P' parameters; empty: unnamed
+    def names(self) -> list[str]: ...  # of the P' parameters; empty if unnamed
 
     @property
     def stats(self) -> dict[str, Tensor]: ...  # [C, N] each
@@ -175,5 +175,5 @@ class WritesFiles(Protocol):
 class DensityPosterior(Protocol):
     """A posterior of θ with an optional density."""
 
-    # log q(θ), [n, P] -> [n]; None: not known
+    # log q(θ), [n, P] -> [n]; None if not known
     def log_density(self, theta: Tensor) -> Tensor | None: ...

@@ -15,11 +15,11 @@ class Played(Protocol):
     def rewards(self) -> Tensor: ...  # [R, t]
 
     @property
-    # reward of each of M opponents, and welfare [M + 1, R, t]; empty: not recorded
+    # reward of each of M opponents, and welfare [M + 1, R, t]; empty if not recorded
     def opponent_rewards(self) -> Tensor: ...
 
     @property
-    # share of action 0, for the agent and each opponent [1 + M, R, t]; empty: not recorded
+    # share of action 0, for the agent and each opponent [1 + M, R, t]; empty if not recorded
     def firsts(self) -> Tensor: ...
 
     @property
@@ -27,7 +27,7 @@ class Played(Protocol):
     def values(self) -> Tensor: ...
 
     @property
-    # [R, B] the agent's belief about the opponents' next actions; None: it has none
+    # [R, B] the agent's belief about the opponents' next actions; None if it has none
     def forecast(self) -> Tensor | None: ...
 
     @property

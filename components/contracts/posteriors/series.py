@@ -45,7 +45,7 @@ class SmoothedSignal(SmoothedStates, Protocol):
     """
 
     @property
-    def signal(self) -> Signal | None: ...  # None: the noise of the observations is not known
+    def signal(self) -> Signal | None: ...  # None if the noise of the observations is not known
 
 
 @runtime_checkable
@@ -125,7 +125,7 @@ class StructuralPosterior(Forecasts, Protocol):
     def series(self) -> Series: ...
 
     @property
-    def components(self) -> list[Part]: ...  # empty: not drawn yet
+    def components(self) -> list[Part]: ...  # empty if not drawn yet
 
     @property
     # one-step forecast errors divided by their sd; NaN where y is missing [T]

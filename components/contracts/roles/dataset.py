@@ -43,10 +43,11 @@ class Dataset(Component, Generic[P]):
     """
 
     kind: ClassVar[Kind]
-    # of a supervised problem; None: determined by its keys
+    # of a supervised problem; None if determined by its keys
     label_kind: ClassVar[Target | None] = None
     domain: ClassVar[Domain] = "continuous"  # of the inputs of a supervised problem
-    values: ClassVar[Values | None] = None  # of an unlabelled problem; None: determined by its keys
+    # of an unlabelled problem; None if determined by its keys
+    values: ClassVar[Values | None] = None
     vectorised: ClassVar[bool] = False  # True: its problems can hold all replicates together
     # traits of its data, words in ``contracts.requirements.TRAITS``
     traits: ClassVar[Set[str]] = frozenset()

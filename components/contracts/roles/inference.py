@@ -83,7 +83,7 @@ class Inference(Component, Generic[M, P, B, S]):
     folds_replicates: ClassVar[Set[str]] = {"sequence", "game"}
     # kind of its draws, Markov chains or weighted, which selects the checks by R̂, ESS or k̂
     mixes: ClassVar[bool] = True
-    # bias of its draws at stationarity; None: they follow the target
+    # bias of its draws at stationarity; None if they follow the target
     draw_bias: ClassVar[Bias | None] = None
     # True: ``init`` receives test labels and true parameters, for methods that measure against them
     reads_truth: ClassVar[bool] = False

@@ -37,7 +37,7 @@ class TextTable:
     file: Path
     cells: dict[str, list[str | None]]
     lines: list[int]  # line number of each row in the file
-    decimal: Decimal | None = None  # decimal mark; None: a point, by default
+    decimal: Decimal | None = None  # decimal mark; None means a point, by default
     facts: dict[str, str] = field(default_factory=dict)  # for the terminal and the manifest
     grouped: bool = False  # the other mark may group thousands, because the decimal mark is given
 

@@ -31,7 +31,7 @@ class MeasuredTable(NamedTuple):
 
     x: Tensor  # [N, D]
     classes: Tensor | None  # [N]
-    n_test: int | None  # None: a random share
+    n_test: int | None  # None means a random share
 
 
 def read_rows(path: Path, name: str) -> MeasuredTable:

@@ -38,7 +38,7 @@ class PriorLabels:
     """A supervised problem with simulated labels, and the true parameters that generated them."""
 
     problem: Supervised
-    theta: Tensor | None  # θ* [1, P]; None: the truth is a function
+    theta: Tensor | None  # θ* [1, P]; None if the truth is a function
     law: Predictive  # p(y | truth) at the training rows, then the test rows: S = 1
 
 

@@ -21,10 +21,10 @@ class Target(Protocol):
     def names(self) -> list[str]: ...
 
     @property
-    def mean(self) -> Tensor | None: ...  # [P']; None: not known
+    def mean(self) -> Tensor | None: ...  # [P']; None if not known
 
     @property
-    def second_moment(self) -> Tensor | None: ...  # [P']; None: not known
+    def second_moment(self) -> Tensor | None: ...  # [P']; None if not known
 
     @property
     def dim(self) -> int: ...  # P

@@ -27,13 +27,13 @@ class EpisodeGame(Protocol):
     learns_from: Literal["every_move", "ends"]
 
     @property
-    def best_guarantee(self) -> Tensor | None: ...  # of each state [S]; None: no tables
+    def best_guarantee(self) -> Tensor | None: ...  # of each state [S]; None if there are no tables
 
     def opponents(self) -> list[Opponent[Any]]: ...  # one per seat, and the third party
 
     def rules_at(self, episode: int) -> Environment: ...
 
-    # replicates with at least one move [R] bool; None: all
+    # replicates with at least one move [R] bool; None means all
     def is_unfinished(self, s: Tensor) -> Tensor | None: ...
 
     # policy of the first opponent

@@ -30,7 +30,7 @@ class TableEnvironment:
     n_threats: tuple[int, ...]  # B_1 … B_M
     # the agent's action as observed by opponents: weights on K targets [S, A, K]; zeros: hidden
     touches: Tensor
-    ends: Tensor | None = None  # [S] bool: states that end an episode; None: none does
+    ends: Tensor | None = None  # [S] bool: states that end an episode; None if no state does
     horizon: int = 1  # maximum number of moves in an episode
     continuing: bool = True  # an episode begins in the final state of the last one
     start: int = 0

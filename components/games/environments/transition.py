@@ -40,14 +40,14 @@ class Transition:
     r_a: Tensor  # [R]
     r_b: Tensor  # [R, M]
     s_next: Tensor  # [R, …]
-    done: Tensor | None  # [R] bool: s' ends the episode; None: no state of this game does
-    # [R] bool: replicates with an unfinished episode before the move; None: all
+    done: Tensor | None  # [R] bool: s' ends the episode; None if no state of this game does
+    # [R] bool: replicates with an unfinished episode before the move; None means all
     live: Tensor | None
     cut: bool = False  # whether the horizon ends the episode here
     welfare: Tensor = field(default_factory=lambda: torch.zeros(()))  # social utility [R]
-    # [R] bool: the episode is truncated at s'; None: nowhere
+    # [R] bool: the episode is truncated at s'; None means nowhere
     truncated: Tensor | None = None
-    # None: opponents play as long as the decision maker does
+    # None if opponents play as long as the decision maker does
     opponents: OpponentStatus | None = None
 
     @property

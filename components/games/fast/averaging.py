@@ -24,7 +24,7 @@ class Minds(NamedTuple):
     """The agent in the compiled loop."""
 
     minds: tuple[Mind, ...]  # one per possible level of the opponent
-    right: Array  # [R, m] n_i, with pseudo-counts of the prior; empty: one mind
+    right: Array  # [R, m] n_i, with pseudo-counts of the prior; empty means one mind
 
 
 def add_values(mind: Mind, i: int, marks: Array, share: float, scratch: Scratch) -> None:

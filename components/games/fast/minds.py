@@ -48,7 +48,7 @@ class Mind(NamedTuple):
     opponent."""
 
     weights: Array  # [k, R, F, own·other], each level's own action varies slowest
-    # of the level-1 thinker [R, S, n]; empty: no counts, and a fixed forecast
+    # of the level-1 thinker [R, S, n]; empty if there are no counts, and a fixed forecast
     counts: Array
     # [R, n] forecast of the player's own level in the current state; NaN: unknown
     foreseen: Array

@@ -23,7 +23,8 @@ class Hierarchy:
 
     # Q_1 … Q_(k−1) for each opponent in turn, and the agent's Q_k last
     q: list[QFunction]
-    counts: Any  # of the level-1 players [R, S, n], for the opponents in turn; None: no counts
+    # of the level-1 players [R, S, n], for the opponents in turn; None if there are no counts
+    counts: Any
     seat: Seat = not_checkpointed()
     counted: Seat = not_checkpointed()  # with the numbers of actions that the level-1 players count
     rng: Rng = not_checkpointed()

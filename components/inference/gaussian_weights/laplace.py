@@ -46,7 +46,7 @@ class LaplaceState:
     network: Penalised
     optimizer: Optimizer
     train: Batch = not_checkpointed()
-    # of the other modes; None: a single mode
+    # of the other modes; None means a single mode
     others: nn.ModuleList | None = None
     others_optimizer: Optimizer | None = None
 

@@ -41,7 +41,7 @@ LEAST_SPREAD = 1e-6
 class SwagState(AveragedState):
     """Parameters in training, and the moments of the collected points."""
 
-    # None: a network is trained that is not a density over flat θ
+    # None if a network is trained that is not a density over flat θ
     model: LogJoint | None = not_checkpointed()
     # "theta" [1, P], the optimizer's tensor into which a checkpoint is loaded; or a network
     network: nn.ParameterDict | Penalised

@@ -47,7 +47,7 @@ class HamiltonianChains(Chains):
     gradient: Tensor  # [C, P'], with respect to the sampled parameters
     tuning: Tuning
     divergences: Tensor  # divergent trajectories after warm-up []
-    length: Length | None = None  # of trajectories; None: determined by their turns
+    length: Length | None = None  # of trajectories; None if determined by their turns
 
 
 class WarmUp(Superchains, Sampler[HamiltonianChains]):

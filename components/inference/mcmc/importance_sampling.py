@@ -43,8 +43,8 @@ N_MODE_STARTS = 4  # draws of the prior, and number of the best ones used as sta
 class Weighted(Chains):
     """Independent draws with weights w, stored as logarithms []."""
 
-    fit: TMixture | None  # q; None: the prior
-    points: SobolPoints | None = not_checkpointed()  # None: independent draws
+    fit: TMixture | None  # q; None means the prior
+    points: SobolPoints | None = not_checkpointed()  # None for independent draws
     sum: Tensor  # log Σ w
     sum_of_squares: Tensor
     largest: Tensor

@@ -46,7 +46,7 @@ class ParameterRefinementState(RefinementState):
 
     module: GlobalGaussian | PointGuide
     model: LogJoint = not_checkpointed()
-    train: Batch | Series | None = not_checkpointed()  # None: a density
+    train: Batch | Series | None = not_checkpointed()  # None for a density
     base: Tensor  # ε [2, draws, P]
     seed: int  # seed of the kernel's noise
 

@@ -217,7 +217,7 @@ class GradientSteps(GradientDynamics[C], Generic[C]):
 
 @dataclass(kw_only=True)
 class ControlledChains(Chains):
-    control: Reference | None  # subtracted from gradient estimates; None: no control variate
+    control: Reference | None  # subtracted from gradient estimates; None without a control variate
 
 
 S = TypeVar("S", bound=ControlledChains)

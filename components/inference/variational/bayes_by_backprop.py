@@ -32,7 +32,7 @@ EVERY: tuple[Divergence, ...] = ("sampled", "entropy", "closed", "path")
 class MeasuredPosterior(MeanFieldPosterior, Analyses):
     """q(θ), and the variances of the gradients of its bound."""
 
-    # traces of covariances by divergence and by parameter; empty: none measured
+    # traces of covariances by divergence and by parameter; empty if none is measured
     variances: dict[str, float]
 
     def scores(self) -> NamedScores:

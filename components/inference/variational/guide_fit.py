@@ -86,7 +86,7 @@ class GuideState(Generic[Q]):
     optimizer: Optimizer
     seed: int
     model: Any = not_checkpointed()  # guide of the parameters θ, or of the latent variables of rows
-    train: ModelBatch = not_checkpointed()  # None: a density
+    train: ModelBatch = not_checkpointed()  # None for a density
 
 
 class SeededGuide(GuideFit[S], Generic[S]):
@@ -115,7 +115,7 @@ class GlobalTrainingState(TrainingState[Q]):
     # ε [2, draws, P] of the returned posterior: fixed, so that scores change only with q
     base: Tensor
     model: LogJoint = not_checkpointed()
-    train: ModelBatch = not_checkpointed()  # None: a density
+    train: ModelBatch = not_checkpointed()  # None for a density
 
 
 class AscendedGuide(GuideFit[T], Generic[T]):

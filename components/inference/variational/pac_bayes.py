@@ -39,7 +39,7 @@ class PacState:
     centre: Tensor  # c [P]
     optimizer: Adam
     seed: int  # seed of the networks in the bound
-    prior_rows: Batch | None = not_checkpointed()  # None: c is the random start
+    prior_rows: Batch | None = not_checkpointed()  # None if c is the random start
     certified: Batch = not_checkpointed()  # rows for the bound, independent of c
     test: Batch = not_checkpointed()
     t: int = 0

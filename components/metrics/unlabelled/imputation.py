@@ -19,7 +19,7 @@ class FilledGaps(NamedTuple):
 
     places: Tensor  # row and column of each gap [G, 2]
     law: GaussianMixture  # [S, G, 1]
-    truth: Tensor | None  # the true values [G, 1]; None: not known
+    truth: Tensor | None  # the true values [G, 1]; None if not known
 
     def scores(self) -> dict[str, float]:
         """``gap_rmse`` of the mean, ``gap_nlpp`` = −mean log p(value | observed values of its row),

@@ -50,7 +50,7 @@ class InnerFunctions(nn.Module):
         variance: float,
         q_mean: Tensor,  # [I, M]
         q_scale: float,
-        mean_weight: Tensor | None,  # [D, I]; None: zero mean function
+        mean_weight: Tensor | None,  # [D, I]; None means a zero mean function
         jitter: float,
     ):
         super().__init__()

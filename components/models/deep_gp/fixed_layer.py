@@ -31,7 +31,7 @@ class FixedLayer(nn.Module):
     offsets: Tensor  # −|z|²/2ℓ² [M]
     whiten: Tensor  # L⁻ᵀ [M, M]
     place: Tensor  # indices of the entries of C in [M, Q, M], the row of C first
-    mean_weight: Tensor | None  # W [D, Q]; None: zero mean function, or the identity
+    mean_weight: Tensor | None  # W [D, Q]; None means a zero mean function, or the identity
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class FixedLayer(nn.Module):
         lengthscale: float,
         variance: float,
         q_scale: float,
-        mean_weight: Tensor | None,  # None: zero mean function
+        mean_weight: Tensor | None,  # None means a zero mean function
         jitter: float,
     ):
         super().__init__()

@@ -48,9 +48,9 @@ class GPLayer(nn.Module):
         n_outputs: int,  # Q
         *,
         kernel: InitialKernel,
-        q_mean: Tensor | None,  # [G, Q, M]; None: zero
+        q_mean: Tensor | None,  # [G, Q, M]; None means zero
         q_scale: float,
-        mean_weight: Tensor | None = None,  # [G, D, Q]; None: zero mean function
+        mean_weight: Tensor | None = None,  # [G, D, Q]; None means a zero mean function
         learn_mean: bool = False,
         jitter: float,
     ):

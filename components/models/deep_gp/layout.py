@@ -34,11 +34,11 @@ class Layout:
 
     n_tasks: int
     n_rows: int  # n: the largest number of rows of a task
-    rows: Tensor | None  # [T, n] rows of the batch; None: all rows for every task, in order
-    # [B, K] indices (t · n + position) of each row, padded with T · n; None: autograd's own
+    rows: Tensor | None  # [T, n] rows of the batch; None means all rows for every task, in order
+    # [B, K] indices (t · n + position) of each row, padded with T · n; None means autograd's own
     # backward
     inverse: Tensor | None
-    weight: Tensor | None  # [T, n] 1 for labels, 0 for padding; None: all 1
+    weight: Tensor | None  # [T, n] 1 for labels, 0 for padding; None means all 1
 
     @classmethod
     def full(cls, n_tasks: int, n_rows: int) -> Layout:

@@ -56,7 +56,7 @@ class ManyClasses:
 
     rows: Tensor  # [B, D]
     labels: Tensor  # [B], arbitrary if missing
-    seen: Tensor | None  # [B]; None: all
+    seen: Tensor | None  # [B]; None means all
     n_classes: int
 
     def score(

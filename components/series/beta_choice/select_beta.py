@@ -32,7 +32,7 @@ class Selection:
     seen: dict[int, FilterState[Any]]
     # on the alternative realisation; empty without one, or once β is chosen
     elsewhere: dict[int, FilterState[Any]]
-    losses: Tensor | None = None  # [G, R]; None: not chosen yet
+    losses: Tensor | None = None  # [G, R]; None if not chosen yet
     scored: Tensor = not_checkpointed()  # the observations used for the choice [R, horizon, dy]
     weights: Tensor = not_checkpointed()  # [R, dy]
     alternative: bool = not_checkpointed()

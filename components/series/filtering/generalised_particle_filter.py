@@ -69,7 +69,7 @@ class FilterState(Generic[M]):
     particles: Tensor  # [R, N, dx]
     log_w: Tensor  # normalised [R, N]
     filtered: Filtering
-    # None: no step since the run began or resumed
+    # None before the first step after the run began or resumed
     weighted: WeightedParticles | None = not_checkpointed()
 
 

@@ -32,7 +32,7 @@ class MonthlyRecord(FileOrSimulationDataset[Forecasting]):
     path: ClassVar[str]  # in the catalogue
     layout: ClassVar[dict[str, Any]] = {}  # arguments of ``numpy.loadtxt``
     state_name: ClassVar[str]
-    first: ClassVar[tuple[int, int] | None] = None  # year and month; None: unknown
+    first: ClassVar[tuple[int, int] | None] = None  # year and month; None if unknown
     n_train: AtLeastTwo
     n_ahead: PositiveInt
     origin: Origin

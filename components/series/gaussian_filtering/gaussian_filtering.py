@@ -128,7 +128,7 @@ def start(model: M, problem: Sequence, apart: bool, evidence: bool = True) -> Ga
 class Deviations:
     """D_x, D_y and W of the update; leading dimension R if replicates differ."""
 
-    x: Tensor | None  # [dx, J]; None: the identity
+    x: Tensor | None  # [dx, J]; None means the identity
     y: Tensor  # [dy, J]
     W: Tensor  # [J, J]
 

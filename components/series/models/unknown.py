@@ -19,7 +19,7 @@ from components.maths.cholesky import LOG_2PI
 class Law(StrictKeys):
     """Prior of one parameter x = x(θ), θ unconstrained; its fields are the keys of the YAML."""
 
-    bijector: ClassVar[LowerBounded | Interval | None] = None  # from θ to x; None: x is θ
+    bijector: ClassVar[LowerBounded | Interval | None] = None  # from θ to x; None if x is θ
 
     @property
     def centre(self) -> float:

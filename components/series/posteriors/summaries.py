@@ -24,7 +24,7 @@ class StateSummaries:
     variance: Tensor  # [R, T, dx]
     lower: Tensor  # 5 % quantile [R, T, dx]
     upper: Tensor  # 95 % quantile [R, T, dx]
-    # effective sample size before resampling [R, T]; None: no particles
+    # effective sample size before resampling [R, T]; None if there are no particles
     ess: Tensor | None = field(default=None, kw_only=True)
 
     def checks(self, run: FinishedRun) -> list[Check]:

@@ -48,7 +48,7 @@ class FilteredParticles(NamedTuple):
 
     t: int  # 1 … T
     x: Tensor  # [R, M, dx]
-    w: Tensor | None  # normalised [R, M]; None: equal
+    w: Tensor | None  # normalised [R, M]; None means equal
 
 
 class ParticleSmoother(

@@ -39,7 +39,7 @@ class ArtificialPrior:
 
     m: Tensor  # [dx]
     L: Tensor  # of C = L Lᵀ [dx, dx]
-    G: Tensor | None  # [dx, dx]; None: last time
+    G: Tensor | None  # [dx, dx]; None at the last time
     L_B: Tensor | None
 
     def log_density(self, x: Tensor) -> Tensor:

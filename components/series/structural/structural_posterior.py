@@ -81,8 +81,8 @@ class StructuralDraws(Draws):
     of: StructuralSeries
     series: Series
     contributions: Tensor  # [C, N, T, B], or other draws of them [C', N', T, B]
-    precisions: Tensor | None = None  # λ [C, N, T]; None: errors are Gaussian
-    # sd of a wide prior of β around a point estimate, in joint forecasts [p]; None: β as drawn
+    precisions: Tensor | None = None  # λ [C, N, T]; None if errors are Gaussian
+    # sd of a wide prior of β around a point estimate, in joint forecasts [p]; None for β as drawn
     coefficient_sd: Tensor | None = None
 
     def _forecast_parameters(self) -> tuple[Tensor, Tensor | None]:

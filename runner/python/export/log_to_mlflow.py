@@ -64,7 +64,7 @@ def _tracking_to(uri: str) -> Iterator[None]:
     """Context that sets the store of MLflow's functions for this process."""
     import mlflow
 
-    previous = os.environ.get("MLFLOW_TRACKING_URI")  # None: unset
+    previous = os.environ.get("MLFLOW_TRACKING_URI")  # None if unset
     mlflow.set_tracking_uri(uri)
     try:
         yield

@@ -96,7 +96,7 @@ class TimeBudget:
     """Time limit of a study; waiting runs that would end too late are not started."""
 
     seconds: float = math.inf
-    probe_seconds: float | None = None  # time of a probe; None: prices from records only
+    probe_seconds: float | None = None  # time of a probe; None means prices from records only
     rest: str = ""  # command for the excluded rows
     ends: float = math.inf  # end on the monotonic clock
     expected: Mapping[str, float] = field(default_factory=dict)  # seconds of a run by signature

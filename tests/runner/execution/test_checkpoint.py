@@ -122,7 +122,7 @@ def test_damaged_checkpoint_falls_back_to_the_previous_one(tmp_path, damage):
 
 
 SKELETON = {"state": {"d": [[{"v": "x"}, {"v": 3}]]}, "streams": {"d": []}}
-CHANGES = [  # keys of a sidecar; None: removed
+CHANGES = [  # keys of a sidecar; None if removed
     {"step": 17},
     {"sidecar_sha256": None, "block": None},
     {"sidecar_sha256": None, "sidecar_sha255": "0"},

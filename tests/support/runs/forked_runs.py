@@ -28,7 +28,7 @@ class Outcome:
     """Result of a command."""
 
     argv: list[str]
-    code: int | None  # None: killed at the time limit
+    code: int | None  # None if killed at the time limit
     output: str
     seconds: float
     result: dict[str, list[float]] = field(default_factory=dict)

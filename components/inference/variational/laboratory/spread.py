@@ -32,7 +32,7 @@ class MeasuredEstimator:
 
     label: str
     estimator: Gradient
-    state: Any  # None: nothing to learn
+    state: Any  # None if there is nothing to learn
     rng: Rng
 
     def learn(self, module: Trainable, batch: RowBatch) -> None:
