@@ -116,8 +116,8 @@ COMMANDS = {
     ),
     "predict": Command(
         "runner.python.export.predict_command",
-        "predict <file> <rows>",
-        "predict with an exported model: mean, sd, quantiles, probabilities",
+        "predict <run> <rows>",
+        "predict with a run or an exported model: mean, sd, quantiles, probabilities",
         prints=True,
     ),
     "sync": Command("runner.tracking.sync", "sync", "upload pending runs to MLflow"),

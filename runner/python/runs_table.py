@@ -18,6 +18,7 @@ from runner.errors import ConfigError
 from runner.python.frames import COLUMNS, runs
 from runner.record.checks import combine_checks
 from runner.record.facts import load_facts
+from runner.record.folders import find
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.csv_cells import escape_table
 from runner.terminal.printer import format_estimate, number, out
@@ -86,8 +87,8 @@ def _parse_filters(words: list[str]) -> dict[str, Any]:
     """
     filters = {}
     for word in words:
-        key, equals, value = word.partition("=")
-        if not equals or not key:
+        key, _, value = word.partition("=")
+        if not key:
             raise ConfigError(f"runner runs: {word}: must be key=value, such as state=done")
         try:
             filters[key] = yaml.safe_load(value)
@@ -108,7 +109,7 @@ def main(argv: list[str]) -> int:
         "Exit code 0, or 2 for an unknown key.",
     )
     parser.add_argument(
-        "filters", nargs="*", metavar="key=value", help="filters of runs (default: all)"
+        "filters", nargs="*", metavar="key=value", help="filters, or names of runs (default: all)"
     )
     parser.add_argument(
         "--to", type=Path, metavar="FILE", help="file to write: FILE.parquet, FILE.csv or FILE.json"
@@ -128,7 +129,10 @@ def main(argv: list[str]) -> int:
     target = arguments.to
     if target is not None and target.suffix not in WRITERS:
         raise ConfigError(f"--to {target}: must end with {', '.join(WRITERS)}")
-    filters = _parse_filters(arguments.filters)
+    names = [word for word in arguments.filters if "=" not in word]
+    filters = _parse_filters([word for word in arguments.filters if "=" in word])
+    if names:
+        filters["id"] = [find(name, arguments.output_dir).name for name in names]
     if clash := filters.keys() & {"output_dir", "settings", "parts"}:
         raise ConfigError(f"runner runs: {', '.join(clash)}: unknown column or key of the config")
     frame = runs(arguments.output_dir, settings=arguments.setting, parts=arguments.parts, **filters)

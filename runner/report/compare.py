@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from runner.report.exchange.opened import find_in, find_records, is_archive
 from runner.statistics.standard_error import mean_se
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.streams import is_terminal
-from runner.terminal.tables import print_json, print_table
+from runner.terminal.tables import indent_below, print_json, print_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,7 @@ def main(argv: list[str]) -> int:
     first, *others = records
     comparison = Comparison.of(records, first, arguments.all)
     if arguments.json:
-        print_json(_list_objects(comparison))
+        print_json(_list_objects(comparison, model_probabilities(records)))
         return 0
     results = results_table(comparison.scores)
     differences = differences_table(comparison)
@@ -77,21 +77,25 @@ def main(argv: list[str]) -> int:
     empty = "none has a result yet"
     _print("run", comparison.facts)
     _print("config", comparison.settings, "no difference")
-    if len(others) == 1:  # one column more
-        _print("result", results.assign(difference=differences[others[0]]), empty)
-    else:
-        _print("result", results, empty)
-        _print(f"less {first}", differences, empty)
+    differences = differences[(differences != ABSENT).any(axis=1)]
+    if len(differences) and len(others) == 1:  # one column more
+        results = results.assign(difference=differences[others[0]]).fillna(ABSENT)
+    _print("result", results, empty)
+    if len(differences) and len(others) > 1:
+        _print(f"less {first}", differences)
     evidence = evidence_table(records)
     if len(evidence):
         _print("evidence", evidence)
     for line in comparison.notes:
-        print(f"note: {line}", file=sys.stderr)
+        print(indent_below("note: ", line), file=sys.stderr)
     return 0
 
 
-def _list_objects(comparison: Comparison) -> Iterator[dict[Any, Any]]:
-    """Objects for JSON: facts and settings by run, scores, tests of pairs and notes."""
+def _list_objects(
+    comparison: Comparison, evidence: Mapping[str, list[float]]
+) -> Iterator[dict[Any, Any]]:
+    """Objects for JSON: facts and settings by run, scores, tests of pairs, posterior probabilities
+    of models, and notes."""
     for section, table in (("run", comparison.facts), ("config", comparison.settings)):
         for name, values in table.to_dict("index").items():
             yield {"section": section, "name": name, "values": values}
@@ -100,6 +104,9 @@ def _list_objects(comparison: Comparison) -> Iterator[dict[Any, Any]]:
         yield {"section": "score", **score}
     for test in comparison.tests.to_dict("records"):
         yield {"section": "difference", **test}
+    for label, cell in evidence.items():
+        mean, se = mean_se(cell)
+        yield {"section": "evidence", "run": label, "mean": mean, "se": se, "n": len(cell)}
     for note in comparison.notes:
         yield {"section": "note", "note": note}
 
@@ -133,8 +140,8 @@ def _print(name: str, table: pd.DataFrame, empty: str = "") -> None:
         print(f"{name}: {empty}")
         return
     if is_shown and len(table.columns) > SIDE_BY_SIDE:
-        table = table.T
-        rows = [list(row) for row in table.itertuples(name=None)]
+        table = table.T.replace(ABSENT, "")
+        rows = [list(row) for row in table.itertuples(name=None) if any(row[1:])]
     header = ("", *table.columns)
     print_table(name, header, rows if is_shown else [[name, *row] for row in rows])
 
@@ -175,10 +182,9 @@ def _format_test(test: pd.Series[Any], n_tests: int) -> str:
     return f"{text}, {'McNemar p' if test.n == 1 else 'p'} {test.p:.2g}{corrected}"
 
 
-def evidence_table(records: Records) -> pd.DataFrame:
-    """p(M | y) ∝ p(y | M) for the models of paired runs with a log evidence and equal prior
-    probabilities: mean ± SE over replicates with different data; empty for fewer than two runs."""
-    import pandas as pd
+def model_probabilities(records: Records) -> dict[str, list[float]]:
+    """p(M | y) ∝ p(y | M) of each replicate, for the models of paired runs with a log evidence and
+    equal prior probabilities; empty for fewer than two runs."""
     from scipy.special import softmax
 
     first = next(iter(records.values()))
@@ -188,8 +194,17 @@ def evidence_table(records: Records) -> pd.DataFrame:
         if run.result.get("log_evidence") and are_paired(first, run)
     }
     if len(logs) < 2 or len({len(values) for values in logs.values()}) > 1:
+        return {}
+    return dict(zip(logs, softmax(list(logs.values()), axis=0).tolist(), strict=True))
+
+
+def evidence_table(records: Records) -> pd.DataFrame:
+    """Probabilities of models as text: mean ± SE over replicates with different data."""
+    import pandas as pd
+
+    shares = model_probabilities(records)
+    if not shares:
         return pd.DataFrame()
-    shares = dict(zip(logs, softmax(list(logs.values()), axis=0).tolist(), strict=True))
     cells = {label: shares.get(label, []) for label in records}
     texts = {label: _format_score(*mean_se(cell), len(cell)) for label, cell in cells.items()}
     return pd.DataFrame(texts, index=["p(model | y)"])

@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from components.metrics.names import without_costs
+from runner.catalogue.settings import UNSIGNED_KEYS
 from runner.record.checks import failed_checks, verdict
 from runner.record.code import describe_commit
 from runner.record.facts import Facts
@@ -111,12 +112,14 @@ def _describe_facts(facts: Facts) -> dict[str, str]:
 
 
 def settings_table(records: Records, everything: bool = False) -> pd.DataFrame:
-    """Table of config keys with a column per run: keys with different values, or all keys, in the
-    order of the first config with them."""
+    """Table of config keys with a column per run, in the order of the first config with them: keys
+    with different values that can change a score, or all keys."""
     import pandas as pd
 
     table = pd.DataFrame({label: run.config for label, run in records.items()}).fillna(ABSENT)
-    return table if everything else _vary(table)
+    if everything:
+        return table
+    return _vary(table[[key.partition(".")[0] not in UNSIGNED_KEYS for key in table.index]])
 
 
 def make_pair_tests(records: Records, reference: str | None = None) -> pd.DataFrame:

@@ -18,7 +18,8 @@ from threading import Thread
 from types import FrameType
 
 from runner.disk.secrets import mask_secrets
-from runner.errors import ConfigError, nearest, require_package
+from runner.errors import ConfigError, require_package
+from runner.record.folders import find
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.tracking.pages import (
     find_experiments,
@@ -110,30 +111,21 @@ def serve(words: Sequence[str], uri: str) -> int:
 
 
 def choose_page(run: str | None, output_dir: Path, server: str) -> str:
-    """Page of a run ("experiment/signature"), of an experiment, or of the latest experiment.
+    """Page of an experiment, of a run, or of the latest experiment.
 
     Raises:
-        ConfigError: the run or experiment is not in MLflow.
+        ConfigError: the run or experiment does not exist or is not in MLflow.
     """
     experiments = find_experiments(output_dir)
     if run is None:
         return runs_page(server, experiments[0].number) if experiments else list_page(server)
-    name, _, signature = run.partition("/")
-    if not signature:
-        for experiment in experiments:
-            if experiment.name == name:
-                return runs_page(server, experiment.number)
-        near = nearest(name, [experiment.name for experiment in experiments])
-        raise ConfigError(f"{name}: experiment not in MLflow{near}")
-    folders = [path for path in (output_dir / name).glob("*") if path.name.startswith(signature)]
-    pages = [page_of_record(folder, output_dir, server) for folder in folders]
-    if len(pages) != 1:
-        raise ConfigError(
-            f"{run}: matches {len(pages)} records in {output_dir / name}; it must match one"
-        )
-    if pages[0] is None:
+    for experiment in experiments:
+        if experiment.name == run:
+            return runs_page(server, experiment.number)
+    page = page_of_record(find(run, output_dir), output_dir, server)
+    if page is None:
         raise ConfigError(f"{run}: not in MLflow yet; upload it with runner sync")
-    return pages[0]
+    return page
 
 
 def has_browser() -> bool:
@@ -169,7 +161,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "run",
         nargs="?",
-        help="experiment, or experiment/signature of a run (default: the latest experiment)",
+        help="experiment, or a run: its folder, the beginning of its signature, or experiment/signature "
+        "(default: the latest experiment)",
     )
     parser.add_argument(
         "--port", type=_port, default=PORT, help=f"port to serve on (default: {PORT})"

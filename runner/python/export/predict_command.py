@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from runner.catalogue import plugins
 from runner.catalogue.settings import validate_device
 from runner.disk import conf_folders
 from runner.disk.atomic import write_bytes
+from runner.disk.scratch import scratch_folder
 from runner.errors import ConfigError
+from runner.python.export.export_command import SUFFIX
 from runner.python.runs_table import to_csv, to_parquet
-from runner.terminal.arguments import Parser
+from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.tables import print_json
 
 PARQUET = (".parquet", ".pq")
@@ -21,13 +26,17 @@ def _parser() -> Parser:
     parser = Parser(
         prints_json=True,
         prog="runner predict",
-        description="Predict with a file written by runner export: mean, sd and quantiles of real labels and series, class and "
-        "probabilities, cluster and probabilities, or proportions of topics; one line per row, in the units of the data. "
-        "Neither data nor a record is required. The file is verified, and it contains no code.",
+        description="Predict with a run, or with a file written by runner export: mean, sd and quantiles of real labels and "
+        "series, class and probabilities, cluster and probabilities, or proportions of topics; one line per row, in the units "
+        "of the data. A file requires neither data nor a record. It is verified, and it contains no code.",
         epilog="The same rows have the same predictions in every process, because Monte-Carlo draws use the run's stream "
         "'evaluation'. Exit code 0, or 2 for an invalid file or invalid rows.",
     )
-    parser.add_argument("model", help="file of runner export")
+    parser.add_argument(
+        "model",
+        help="file of runner export; or a run: its folder, or the beginning of its signature",
+    )
+    add_output_dir(parser)
     parser.add_argument(
         "rows",
         nargs="?",
@@ -46,6 +55,20 @@ def _parser() -> Parser:
     return parser
 
 
+@contextmanager
+def _as_file(arguments: Namespace) -> Iterator[Path]:
+    """Context with the file of the model; a run is exported to a temporary file."""
+    file = Path(arguments.model)
+    if file.is_file() or file.suffix == SUFFIX:
+        yield file
+        return
+    from runner.python.loading import load
+
+    run = load(arguments.model, output_dir=arguments.output_dir)
+    with scratch_folder() as folder:
+        yield run.export(folder / f"model{SUFFIX}")
+
+
 def main(argv: list[str]) -> int:
     """Predict the rows of a file; return exit code 0."""
     arguments = _parser().parse_intermixed_args(argv[1:])
@@ -55,21 +78,22 @@ def main(argv: list[str]) -> int:
     except ValueError as error:
         raise ConfigError(f"--{error}") from None
     plugins.import_plugins(arguments.plugin, "--plugin")
-    if arguments.card:
-        from runner.python.export.model_file import read_model_file
+    with _as_file(arguments) as file:
+        if arguments.card:
+            from runner.python.export.model_file import read_model_file
 
-        print(read_model_file(Path(arguments.model)).card)
-        return 0
+            print(read_model_file(file).card)
+            return 0
 
-    from runner.python.export.load_model import load_model
+        from runner.python.export.load_model import load_model
 
-    model = load_model(arguments.model, device=arguments.device)
-    frame = model.predict(
-        arguments.rows,
-        horizon=arguments.horizon,
-        replicate=arguments.replicate,
-        variant=arguments.variant,
-    )
+        model = load_model(file, device=arguments.device)
+        frame = model.predict(
+            arguments.rows,
+            horizon=arguments.horizon,
+            replicate=arguments.replicate,
+            variant=arguments.variant,
+        )
     if arguments.json:
         print_json(frame.astype(object).to_dict("records"))
         return 0

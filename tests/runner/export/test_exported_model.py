@@ -118,7 +118,8 @@ def test_commands_write_and_predict(exported_model, tmp_path, capsys, monkeypatc
     assert cli._answer(["predict", "model.zip", "rows.csv", "--to", "out.csv"]) == 0
     written = pd.read_csv("out.csv", float_precision="round_trip")
     assert written.equals(load_model("model.zip").predict("rows.csv"))
-    assert cli._answer(["predict", "model.zip", "rows.csv", "--to", "out.parquet"]) == 0
+    run = ["predict", result.id, "--output-dir", str(folder / "outputs")]
+    assert cli._answer([*run, "rows.csv", "--to", "out.parquet"]) == 0
     assert pd.read_parquet("out.parquet").equals(written)
     capsys.readouterr()
     assert cli._answer(["predict", "model.zip", "--card"]) == 0

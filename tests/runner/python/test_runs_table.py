@@ -55,6 +55,8 @@ def test_filters_select_runs(outputs, capsys):
     header, line = capsys.readouterr().out.splitlines()
     assert header.split("\t")[:3] == ["id", "experiment", "dataset"]
     assert line.startswith("aaaaaaaaaaaa\tmade")
+    assert _answer(["runs", "made/aaaa", "--json", "--output-dir", outputs]) == 0
+    assert json.loads(capsys.readouterr().out)["id"] == "aaaaaaaaaaaa"
     assert _answer(["runs", "seed=[0,1]", "--json", "--output-dir", outputs]) == 0
     assert [json.loads(line)["seed"] for line in capsys.readouterr().out.splitlines()] == [0, 1]
 
@@ -63,7 +65,8 @@ def test_filters_select_runs(outputs, capsys):
     ("words", "message"),
     [
         (["--to", "runs.xlsx"], "--to runs.xlsx: must end with .parquet, .csv, .json"),
-        (["state"], "runner runs: state: must be key=value, such as state=done"),
+        (["=done"], "runner runs: =done: must be key=value, such as state=done"),
+        (["zzzz"], "zzzz: no such run"),
         (["model.widht=3"], "runs: model.widht: unknown setting, did you mean"),
         (["parts=true"], "runner runs: parts: unknown column or key"),
         (["state=[done"], "runner runs: state=[done: the value is invalid YAML"),

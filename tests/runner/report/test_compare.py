@@ -69,7 +69,7 @@ def run_compare(outputs, *words):
 
 
 def test_only_differences_are_shown_and_absent_keys_marked(tmp_path):
-    other = {"model": {"name": "m", "depth": None}, "smoke": True}
+    other = {"model": {"name": "m", "depth": None}, "smoke": True, "figures": False}
     runs = {"a": load(record(tmp_path, "aaaa")), "b": load(record(tmp_path, "bbbb", config=other))}
     assert settings_table(runs).T.to_dict("list") == {
         "model.width": ["5", "—"],
@@ -206,6 +206,10 @@ def test_models_with_evidence_have_posterior_probabilities(tmp_path, capsys):
     assert evidence_table({name: runs[name] for name in ("b2", "c3")}).empty
     run_compare(tmp_path, "a1", "b2")
     assert "evidence\tp(model | y)\t0.525" in capsys.readouterr().out
+    run_compare(tmp_path, "a1", "b2", "--json")
+    lines = map(json.loads, capsys.readouterr().out.splitlines())
+    means = [line["mean"] for line in lines if line["section"] == "evidence"]
+    assert means == pytest.approx([0.525, 0.475])
 
 
 @pytest.mark.parametrize(

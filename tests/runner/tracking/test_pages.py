@@ -31,6 +31,7 @@ def output_dir(tmp_path, monkeypatch) -> Path:
 
 def record(folder: Path, store: str, marks: Marks) -> None:
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "run.json").touch()
     file = MarksFile(folder, store)
     file.here = marks
     file.save()
@@ -50,10 +51,9 @@ def test_experiment_or_run_is_opened_by_name(output_dir):
         ui.choose_page("second/ba98", output_dir, SERVER)
         == f"{SERVER}/#/experiments/2/runs/b{VIEW}"
     )
-    with pytest.raises(ConfigError, match=r"secnd: experiment not in MLflow, did you mean second"):
-        ui.choose_page("secnd", output_dir, SERVER)
-    with pytest.raises(ConfigError, match=r"first/f: matches 0 records in .*first"):
-        ui.choose_page("first/f", output_dir, SERVER)
+    for name in ("secnd", "first/f"):
+        with pytest.raises(ConfigError, match=f"{name}: no such run under"):
+            ui.choose_page(name, output_dir, SERVER)
 
 
 def test_server_is_not_asked_for_its_experiments(output_dir, monkeypatch):
