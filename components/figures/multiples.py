@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from components.figures.style import (
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 MOST = len(PALETTE)  # maximum lines on shared axes: the number of distinguishable colours
 COLUMNS = 5
+TITLE_WIDTH = 26  # characters in a line of a panel's title
 BACKGROUND_LINE_STYLE: dict[str, Any] = {"color": "#c9c9c9", "ls": "-"}
 
 # draws the line of some rows of the table; the marker is None for background lines
@@ -67,7 +69,7 @@ def line_panels(
                     draw(ax, lines[metric, other], BACKGROUND_LINE_STYLE, None)
             if (metric, name) in lines:
                 draw(ax, lines[metric, name], {"color": BLUE, "ls": "-"}, "o")
-            ax.set_title(name, fontsize=8)
+            ax.set_title(fill(name, TITLE_WIDTH), fontsize=8)
             ax.tick_params(labelsize=7)
             if k % COLUMNS:
                 ax.tick_params(labelleft=False)

@@ -11,12 +11,18 @@ def wide_legend(figure, axes):
     figure.legend(loc="lower center")
 
 
+def titles_at_one_place(_, axes):
+    axes.set_title("left")
+    axes.twiny().set(title="right", xticks=[])
+
+
 @pytest.mark.parametrize(
     ("plant", "fault"),
     [
         (wide_legend, "cut off: a name that is longer than the figure is wide"),
         (lambda _, axes: axes.set_title("title", fontsize=6), "small: title"),
         (lambda _, axes: axes.set_xticks([0, 1e-3], ["left", "right"]), "overlap: left and right"),
+        (titles_at_one_place, "overlap: left and right"),
     ],
 )
 def test_planted_fault_is_found(plant, fault):

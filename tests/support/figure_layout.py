@@ -14,7 +14,7 @@ SMALLEST = 7  # points
 
 
 def layout_faults(figure: Figure) -> list[str]:
-    """Texts that the canvas cuts off or that are too small, and tick labels that overlap."""
+    """Texts that the canvas cuts off or that are too small, and tick labels or titles that overlap."""
     boxes: dict[Text, Bbox] = {}
 
     def record(text: Text, _: object) -> None:
@@ -30,8 +30,12 @@ def layout_faults(figure: Figure) -> list[str]:
         if (Bbox.union([canvas, box]).extents != canvas.extents).any()
     ]
     faults += [f"small: {text.get_text()}" for text in boxes if text.get_fontsize() < SMALLEST]
-    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
-        labels = [*axis.get_majorticklabels(), *axis.get_minorticklabels()]
+    groups = [
+        [*axis.get_majorticklabels(), *axis.get_minorticklabels()]
+        for axes in figure.axes
+        for axis in (axes.xaxis, axes.yaxis)
+    ]
+    for labels in (*groups, [axes.title for axes in figure.axes]):
         # the box of a turned text is larger than the text
         upright = [label for label in labels if label in boxes and label.get_rotation() % 90 == 0]
         faults += [
