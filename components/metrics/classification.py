@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from components.contracts.checks import check_shape
@@ -21,6 +23,28 @@ def expected_calibration_error(confidence: Tensor, correct: Tensor, n_bins: int 
     return gap.abs().sum() / confidence.numel()
 
 
+def roc_counts(label: Tensor, score: Tensor) -> NDArray[np.float64]:
+    """Numbers of false and true positives above each of K distinct scores, [2, K + 1].
+
+    Args: label [B], 0 or 1; score [B], finite.
+
+    Source: Fawcett (2006), algorithm 1."""
+    _, group = np.unique(-score.cpu().numpy(), return_inverse=True)
+    y = label.cpu().numpy()
+    return np.stack([np.bincount(group + 1, is_counted) for is_counted in (1 - y, y)]).cumsum(1)
+
+
+def roc_auc(label: Tensor, score: Tensor) -> float:
+    """Area under the ROC curve of labels of both classes, by the trapezoidal rule.
+
+    Arguments as in ``roc_counts``.  Points inside a straight line are omitted, as in scikit-learn,
+    so that both round equally."""
+    counts = roc_counts(label, score)
+    corners = np.flatnonzero(np.diff(counts[:, 1:], 2).any(0)) + 2
+    false, true = counts[:, [0, 1, *corners, -1]] / counts[:, -1:]
+    return float(np.trapezoid(true, false))
+
+
 def scores(
     predictive: Categorical, y: Tensor, mask: Tensor, task_names: list[str]
 ) -> dict[str, float]:
@@ -28,8 +52,6 @@ def scores(
 
     Scores without a task's name are means over the tasks with an observed label.  A label without a
     finite prediction counts as wrong in the accuracy; the other scores omit it."""
-    from sklearn.metrics import roc_auc_score  # slow to import
-
     check_shape("the predicted labels", predictive.logits, None, *y.shape, None)
     probs = predictive.probs
     log_prob = predictive.log_prob(y.clamp_min(0))
@@ -53,8 +75,6 @@ def scores(
         if binary:
             # with a single class the area is undefined: NaN rather than 0.5
             both = label.unique().numel() == 2
-            by_task["auc"].append(
-                roc_auc_score(label.cpu(), p[:, 1].cpu()) if both else float("nan")
-            )
+            by_task["auc"].append(roc_auc(label, p[:, 1]) if both else float("nan"))
     each = {name: torch.tensor(values, dtype=torch.float64) for name, values in by_task.items()}
     return name_by_task(each, mask, task_names)

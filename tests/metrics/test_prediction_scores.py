@@ -63,6 +63,17 @@ def test_scores_of_classes_use_only_observed_labels():
     assert scores["auc"] == pytest.approx((scores["auc/a"] + scores["auc/b"]) / 2)
 
 
+def test_area_under_the_curve_equals_scikit_learn():
+    g = generator(2)
+    for draw in range(200):
+        label = torch.randint(2, (3 + draw,), generator=g)
+        label[:2] = torch.tensor([0, 1])
+        # one to ten distinct scores are tied, and every third draw has none
+        score = torch.rand(len(label), generator=g, dtype=F64 if draw % 2 else torch.float32)
+        score = (score * (draw % 10)).round() if draw % 3 else score
+        assert classification.roc_auc(label, score) == sklearn_metrics.roc_auc_score(label, score)
+
+
 def test_calibration_error_equals_the_sum_over_bins():
     confidence = double([0.05, 0.35, 0.36, 0.37, 0.95, 1.0])
     correct = torch.tensor([True, False, True, False, True, False])

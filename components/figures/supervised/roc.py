@@ -10,6 +10,7 @@ from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import Figures, colour_of, legend_above, new_figure
 from components.figures.supervised.tasks import name_tasks
+from components.metrics.classification import roc_auc, roc_counts
 
 
 def roc(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> Figures:
@@ -20,8 +21,6 @@ def roc(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> Figures:
     """
     if problem.target != "binary":
         return {}
-    from sklearn.metrics import roc_auc_score, roc_curve
-
     with torch.no_grad():
         predictive = problem.predictive_at(posterior, problem.test.x, rng)
         assert isinstance(predictive, Categorical)
@@ -36,14 +35,13 @@ def roc(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> Figures:
         score = p[mask[:, t], t]
         if label.unique().numel() < 2:
             continue
-        false, true, _ = roc_curve(label, score, drop_intermediate=False)
+        counts = roc_counts(label, score)
         ax.plot(
-            false,
-            true,
+            *counts / counts[:, -1:],
             color=colour_of(t),
             linestyle=dashes[t % len(dashes)],
             linewidth=1.8,
-            label=f"{name}: AUC {roc_auc_score(label, score):.2f}",
+            label=f"{name}: AUC {roc_auc(label, score):.2f}",
         )
     if len(ax.lines) == 1:  # the diagonal
         return {}

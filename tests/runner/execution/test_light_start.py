@@ -1,4 +1,4 @@
-"""Modules for scores and figures are imported late, and a finished run is reported without torch."""
+"""Modules for scores and figures are imported late or not at all, and a finished run is reported without torch."""
 
 import json
 import subprocess
@@ -47,6 +47,27 @@ for name in experiments:
         pass
 print("FOUND" + json.dumps(found))
 """
+
+WHOLE_RUNS = """
+import sys
+from runner.commands import app
+from runner.compose.compose import compose
+
+given = ["smoke=true", "figures=false", "tracking=false", "offline=true", f"output_dir={sys.argv[1]}"]
+for name in ("mog", "digits_fgsm"):
+    assert app.attempt(compose([f"+experiment={name}", *given])).code == 0
+slow = "sklearn scipy.stats scipy.signal scipy.optimize matplotlib xarray arviz_stats mlflow gpytorch numba requests"
+heavy = [name for name in slow.split() if name in sys.modules]
+assert not heavy, heavy
+"""
+
+
+@pytest.mark.slow  # 5 s
+def test_scores_import_neither_scikit_learn_nor_slow_scipy(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", WHOLE_RUNS, tmp_path], capture_output=True, text=True, timeout=200
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow  # 7 s
