@@ -127,7 +127,7 @@ def build_ours(y: Array, X: Array, chains: int, size: float | None = 3.0) -> Cal
     model = component(
         "model", "structural", blocks=blocks, upper=None, r2=0.8, df=50.0 if X.shape[1] else 0.01
     )
-    gibbs = component("inference", "structural_gibbs", chains=chains)
+    gibbs = component("inference", "structural_gibbs", chains=chains, scheme="gibbs")
     state = gibbs.init(model.build(series, rng), series, rng)
     place = state.place
 
@@ -135,8 +135,9 @@ def build_ours(y: Array, X: Array, chains: int, size: float | None = 3.0) -> Cal
         nonlocal place
         rows = []
         for _ in range(n // BLOCK):
-            numbers = state.sweeps.numbers(BLOCK, chains, rng.noise, twice=False)
-            place, _, draws = state.sweeps.advance(place, numbers)
+            place, _, draws = state.sweeps.advance(
+                place, state.sweeps.numbers(BLOCK, chains, rng.noise, twice=False)
+            )
             rows.append(draws)
         return torch.cat(rows).numpy()
 

@@ -12,7 +12,7 @@ from components.contracts.capabilities import StructuralSeries
 from components.contracts.structural import Dynamics, Scale, Structure
 from components.errors import ConfigMismatchError
 from components.series.forecasting import Forecasting
-from components.series.structural.compiled.marginal_slices import is_stationary
+from components.series.structural.compiled.marginal_moves import is_stationary
 from components.series.structural.compiled.truncated_gamma import variance_from_gamma
 
 F64 = torch.float64

@@ -1,9 +1,10 @@
-"""Gibbs sampling of a structural time series: states, standard deviations, and coefficients with
-variable selection."""
+"""Sampling of a structural time series: standard deviations with the states integrated out, states,
+and coefficients with variable selection."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
@@ -20,6 +21,7 @@ from components.contracts.traces import Trace
 from components.errors import NumericalError
 from components.inference.chains import stack_kept
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
+from components.maths.spacing import evenly_spaced
 from components.registry import register
 from components.series.sequence import Sequence
 from components.series.structural.structural_posterior import (
@@ -30,11 +32,9 @@ from components.series.structural.structural_posterior import (
 from components.series.structural.sweep import ChainStates, Sweep
 
 SPREAD = 1.0  # sd of the initial log standard deviations of chains around their guesses
-# intervals of log σ and of φ before directions are learned, and after, in standard deviations
-LOG_SCALE_WIDTH = 4.0
-COEFFICIENT_WIDTH = 1.0
-WIDTH = 4.0
+COEFFICIENT_WIDTH = 0.3  # unit of φ before directions are learned; of log σ 1
 FEWEST = 20  # fewest draws per coordinate of (log σ, φ) to learn directions
+EARLIER = 256  # draws that serve as centres of independent proposals, at most
 
 
 @dataclass(kw_only=True)
@@ -46,7 +46,7 @@ class StructuralGibbsState:
     sweeps: Sweep = not_checkpointed()
     begun: Tensor  # initial θ of the chains [C, P]
     place: ChainStates
-    moments: Tensor  # Σ (1, z)(1, z)ᵀ of z = (log σ, φ) in the burn-in [1 + S + Q, 1 + S + Q]
+    visited: Trace = field(default_factory=Trace)  # (log σ, φ) [C, S + Q] in the burn-in
     t: int = 0  # sweeps done
     kept: Trace = field(default_factory=Trace)  # rows of θ [C, P], on the CPU
     # rows of each block's contribution [C, n, B], on the CPU
@@ -57,36 +57,37 @@ class StructuralGibbsState:
 
 @register("inference", "structural_gibbs")
 class StructuralGibbs(StructuralInference[StructuralGibbsState]):
-    """Gibbs sampler of a structural time series, C chains in parallel; one sweep per step.
+    """Sampler of a structural time series, C chains in parallel; one sweep per step.
 
-        (log σ, φ) by slices and proposals in p(σ, φ | y, γ, β, λ),  (γ, β) ~ p(γ, β | y, σ, φ, λ),
+        (log σ, φ) by Metropolis-Hastings moves in p(σ, φ | y, γ, β, λ),  (γ, β) ~ p(γ, β | y, σ, φ, λ),
         α_1:n ~ p(α | y, θ, λ),  σ_j ~ p(σ_j | α),
         γ ~ p(γ | α, φ, λ, y),  (β, σ) ~ p(β, σ | γ, α, φ, λ, y)
 
     and for Student's t errors ν ~ p(ν | ε), λ_t ~ p(λ_t | ε_t, ν).  The first two draws have the
-    states integrated out by the Kalman filter; without columns and Student's errors there are no
-    other draws, and the states [C, n, d] are drawn by a simulation smoother in stored sweeps only.
-    β and σ are integrated out in the draw of γ, λ in the draw of ν; each is drawn directly
-    afterwards.  Slices are short along one of the axes of (log σ, φ) and long along a coordinate,
-    and independent proposals are logistic along all axes; from the middle of the burn-in these are
-    the principal axes over all chains, around the mean, and fixed at the end of the burn-in.
-    Missing observations are skipped and need no imputation.  Chains start at standard deviations
-    e^{N(0, 1)} times their guesses.  After ``burn_in`` sweeps every ``thinning``-th sweep is
-    stored, with C (P + n B) numbers.
+    states integrated out by the Kalman filter.  With ``scheme`` marginal there are no other draws
+    if errors are Gaussian and no column is selected: (log σ, φ) moves in p(σ, φ | y), and β and the
+    states [C, n, d] are drawn in stored sweeps only, by a simulation smoother.  Otherwise, and with
+    ``scheme`` gibbs, β and σ are integrated out in the draw of γ, λ in the draw of ν; each is drawn
+    directly afterwards.  Moves are steps along one of the axes of (log σ, φ), and proposals from a
+    kernel density estimate of earlier draws; axes and draws are learned three times in the burn-in,
+    over all chains, the last time at its end.  Missing observations are skipped and need no
+    imputation.  Chains start at standard deviations e^{N(0, 1)} times their guesses.  After
+    ``burn_in`` sweeps every ``thinning``-th sweep is stored, with C (P + n B) numbers.
 
     Raises:
         NumericalError: a conditional draws a value that is not finite.
 
     Source: Gallego (2021), section 1.2.2; Scott and Varian (2014), section 3; Durbin and
-    Koopman (2002); Durbin and Koopman (2012), section 13.4; Neal (2003), section 4; Tierney (1994); Liu (1994).
+    Koopman (2002); Durbin and Koopman (2012), section 13.4; Tierney (1994); Liu (1994).
     """
 
     chains: PositiveInt
     burn_in: NonNegativeInt
     thinning: PositiveInt
+    scheme: Literal["marginal", "gibbs"]
 
     def init(self, model: StructuralSeries, problem: Sequence, rng: Rng) -> StructuralGibbsState:
-        sweeps = Sweep(model.structure, model.design(problem.series))
+        sweeps = Sweep(model.structure, model.design(problem.series), self.scheme == "marginal")
         place = init_gibbs_state(model.structure, sweeps, self.chains, rng.init)
         return StructuralGibbsState(
             model=model,
@@ -94,7 +95,6 @@ class StructuralGibbs(StructuralInference[StructuralGibbsState]):
             sweeps=sweeps,
             begun=pack_theta(model.structure, place),
             place=place,
-            moments=place.sigma.new_zeros([1 + place.centre.shape[1]] * 2),
         )
 
     @torch.no_grad()
@@ -116,16 +116,12 @@ class StructuralGibbs(StructuralInference[StructuralGibbsState]):
             state.kept_parts.append(parts_of(state.model, theta, alpha, state.sweeps.design).cpu())
             if structure.errors.student:
                 state.kept_precisions.append(place.precisions.cpu())
-        moments = state.moments
-        if self.burn_in // 4 < t <= self.burn_in:
-            z = torch.cat([torch.ones_like(theta[:, :1]), place.sigma.log(), place.phi], 1)
-            moments = moments + z.mT @ z
-            if t in (self.burn_in // 2, self.burn_in):
-                place = learn_directions(place, moments)
+        if t <= self.burn_in:
+            state.visited.append(torch.cat([place.sigma.log(), place.phi], 1).cpu())
+            if t in (self.burn_in // 4, self.burn_in // 2, self.burn_in):
+                place = learn_directions(place, state.visited.rows[t // 2 :])
         by_name = dict(zip(structure.names, theta.mean(0).unbind(), strict=True))
-        return replace(state, place=place, moments=moments, t=t), by_name | {
-            "draws": len(state.kept)
-        }
+        return replace(state, place=place, t=t), by_name | {"draws": len(state.kept)}
 
     def posterior(self, state: StructuralGibbsState) -> StructuralDraws:
         theta = pack_theta(state.model.structure, state.place)
@@ -165,31 +161,33 @@ def init_gibbs_state(
     )
     gamma = standard_uniform((chains, len(like)), generator, like) < like
     times = sweeps.n if errors.student else 0
-    widths = [LOG_SCALE_WIDTH] * len(guess) + [COEFFICIENT_WIDTH] * len(phi)
+    widths = [1.0] * len(guess) + [COEFFICIENT_WIDTH] * len(phi)
     return ChainStates(
         sigma=torch.minimum(guess * (SPREAD * z).exp(), upper),
         phi=phi.expand(chains, -1),
-        centre=torch.cat([guess.log(), phi]).expand(chains, -1),
         gamma=gamma,
         beta=torch.zeros_like(gamma, dtype=like.dtype),
         nu=like.new_full((chains,), nu),
         precisions=like.new_ones(chains, times),
         directions=torch.diag(like.new_tensor(widths)).expand(chains, -1, -1),
+        earlier=like.new_empty(chains, 0, len(widths)),
     )
 
 
-def learn_directions(place: ChainStates, moments: Tensor) -> ChainStates:
-    """Chains with intervals along the principal axes of (log σ, φ), if there are enough draws."""
-    count = moments[0, 0]
-    if count < FEWEST * len(moments):
+def learn_directions(place: ChainStates, visited: Tensor) -> ChainStates:
+    """Chains with the principal axes and evenly spaced rows of earlier (log σ, φ) [N, C, S + Q], if
+    there are enough."""
+    z = visited.flatten(0, 1).to(place.directions)
+    if len(z) < FEWEST * z.shape[1]:
         return place
-    mean = moments[0, 1:] / count
-    variances, axes = torch.linalg.eigh(moments[1:, 1:] / count - mean.outer(mean))
-    axes = axes * (WIDTH * variances.clamp_min(1e-8).sqrt())
+    centred = z - z.mean(0)
+    variances, axes = torch.linalg.eigh(centred.mT @ centred / len(z))
+    sd = variances.clamp_min(1e-8).sqrt()
+    chains = len(place.sigma)
     return replace(
         place,
-        directions=axes.mT.expand_as(place.directions),
-        centre=mean.expand_as(place.centre),
+        directions=(axes * sd).mT.expand(chains, -1, -1),
+        earlier=(evenly_spaced(z, EARLIER) @ axes / sd).expand(chains, -1, -1),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +13,12 @@ from components.contracts.structural import Design, Structure
 from components.maths.compiled.loops import Array, to_array
 from components.series.structural.compiled import sweep as compiled
 from components.series.structural.compiled.heavy_tails import Tails
-from components.series.structural.compiled.marginal_slices import ScalePriors, SweepRows
+from components.series.structural.compiled.marginal_moves import (
+    MOVES,
+    MoveNumbers,
+    ScalePriors,
+    SweepRows,
+)
 from components.series.structural.compiled.simulation_smoother import (
     StateRandomNumbers,
     System,
@@ -40,8 +44,8 @@ class ChainStates:
     beta: Tensor  # [C, p], 0 for excluded columns
     nu: Tensor  # [C]; ∞: errors are Gaussian
     precisions: Tensor  # λ [C, n]; [C, 0]: all are 1
-    directions: Tensor  # intervals of (log σ, φ) as orthogonal rows [C, S + Q, S + Q]
-    centre: Tensor  # of independent proposals of (log σ, φ) [C, S + Q]
+    directions: Tensor  # V of (log σ, φ), orthogonal rows [C, S + Q, S + Q]
+    earlier: Tensor  # u of earlier draws [C, M, S + Q]
 
 
 class Sweep:
@@ -51,40 +55,34 @@ class Sweep:
         α ~ p(α | y, σ, φ, β, λ),   σ_j | α,   γ | α, φ, λ (β, σ_0 summed out),   σ_0 | γ,
         β | γ, σ_0,   ν (λ summed out),   λ | ν
 
-    Without columns and Student's errors only the first draws are needed, and states are drawn on
-    request.
+    Marginal sweeps end after the third draw: (σ, φ) are drawn without β, and β and the states on
+    request.  They need Gaussian errors, and columns that are always in or out.
 
     Source: Gallego (2021), section 1.2.2, steps 1 to 3; Scott and Varian (2014), section 3.2;
     Liu (1994); Durbin and Koopman (2012), section 13.4."""
 
-    def __init__(self, structure: Structure, design: Design):
+    def __init__(self, structure: Structure, design: Design, is_marginal: bool = True):
         self.structure = structure
         self.design = design
         self.n, self.d = design.F.shape
+        slab = _slab(structure, design)
+        scales = _scales(structure, design)
+        selects = bool(np.isfinite(slab.logit).any())
         self.model = SweepModel(
             series=_series(structure, design, system := _system(structure, design)),
             system=system,
-            slab=_slab(structure, design),
-            scales=_scales(structure, design),
+            slab=slab,
+            scales=scales,
             rows=_rows(structure),
             tails=_tails(structure),
+            is_marginal=is_marginal
+            and not (selects or structure.errors.student)
+            and len(scales.owner) > 0,
         )
-
-    @cached_property
-    def shapes(self) -> Tensor:
-        """Shapes of the gamma variables of a sweep [S + 1]."""
-        shape = self.model.scales.shape
-        return torch.from_numpy(np.append(shape, shape[0]))
 
     @cached_property
     def work(self) -> compiled.SweepWork:
         return compiled.sweep_work(self.model)
-
-    @property
-    def is_marginal(self) -> bool:
-        """True if all parameters are drawn with the states integrated out."""
-        model = self.model
-        return not (len(model.slab.logit) or model.tails.is_student) and len(model.scales.owner) > 0
 
     def numbers(
         self,
@@ -98,40 +96,34 @@ class Sweep:
 
         Args:
             twice: the parameters are also drawn with the states integrated out.
-            states: the states are drawn, which only ``is_marginal`` sweeps can omit.
+            states: the states and columns are drawn, which only marginal sweeps can omit.
         """
         lead = (sweeps, chains)
         p = len(self.model.slab.logit)
         n = self.n * states
-        d = self.d
         k = len(self.model.system.noisy)
-        where: dict[str, Any] = {
-            "generator": generator,
-            "device": generator.device,
-            "dtype": torch.float64,
-        }
-        width = p * (twice and d > 0)
-        columns = (
-            torch.rand(*lead, width + (width > 0), **where),
-            torch.randn(*lead, width, **where),
-        )
         drawing = np.random.Generator(np.random.SFC64(int(_seeds((), generator))))
-        normals = [
-            drawing.standard_normal((*lead, *shape))
-            for shape in ((d,), (max(n - 1, 0), k), (n,), (p,))
-        ]
-        u = drawing.random((*lead, p + 1))
-        shapes = self.shapes.to(generator.device).expand(*lead, -1).contiguous()
-        g = torch._standard_gamma(shapes, generator=generator)
-        seeds = _seeds((*lead, 2 * self.structure.errors.student), generator)
-        marginal = _seeds((*lead, 2 * (twice and k > 0)), generator)
+        width = p * (twice and self.d > 0)
+        shape = self.model.scales.shape
+        D = len(shape) + len(self.model.series.changes)
+        moves = (*lead, MOVES * (twice and k > 0))
+        chi2 = drawing.chisquare(D + 2, (*moves, 1)) / (D + 2)
         return SweepRandomNumbers(
-            SlabRandomNumbers(*map(to_array, columns)),
-            StateRandomNumbers(*normals[:3]),
-            SlabRandomNumbers(u, normals[3]),
-            to_array(g),
-            marginal,
-            seeds,
+            SlabRandomNumbers(
+                drawing.random((*lead, width + (width > 0))),
+                drawing.standard_normal((*lead, width)),
+            ),
+            StateRandomNumbers(
+                drawing.standard_normal((*lead, self.d)),
+                drawing.standard_normal((*lead, max(n - 1, 0), k)),
+                drawing.standard_normal((*lead, n)),
+            ),
+            SlabRandomNumbers(drawing.random((*lead, p + 1)), drawing.standard_normal((*lead, p))),
+            drawing.standard_gamma(np.append(shape, shape[0]), (*lead, len(shape) + 1)),
+            MoveNumbers(
+                drawing.random((*moves, 2)), drawing.standard_normal((*moves, D)) / np.sqrt(chi2)
+            ),
+            _seeds((*lead, 2 * self.structure.errors.student), generator),
         )
 
     def advance(
@@ -151,7 +143,7 @@ class Sweep:
     ) -> tuple[ChainStates, Tensor]:
         """Run one sweep; return the chains, and α [C, n, d] if requested."""
         numbers = self.numbers(
-            1, len(place.sigma), generator, states=states or not self.is_marginal
+            1, len(place.sigma), generator, states=states or not self.model.is_marginal
         )
         new, alpha, _ = self.advance(place, numbers)
         return new, alpha

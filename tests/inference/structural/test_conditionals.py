@@ -23,7 +23,7 @@ def run_sweep():
     data = problem(missing=(3, 8))
     rng = Streams(0)
     built = model(*BLOCKS, of=data, df=4.0)
-    gibbs = component("inference", "structural_gibbs", chains=C)
+    gibbs = component("inference", "structural_gibbs", chains=C, scheme="gibbs")
     state = gibbs.init(built, data, rng)
     sigma = double([0.9, 0.5, 0.2, 0.3])
     place = replace(state.place, sigma=sigma.expand(C, -1).clone())

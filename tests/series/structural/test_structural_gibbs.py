@@ -34,6 +34,10 @@ MODELS = {
         {"errors": "student_t", "nu": 4.0},
     ),
     "koyck": (["local_level", "koyck"], {}),
+    "goodwill, no selection": (
+        [block("nerlove_arrow", expected_size=None), block("regression", expected_size=None)],
+        {},
+    ),
 }
 
 
@@ -78,13 +82,19 @@ def test_joint_sweeps_equal_single_ones():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_sweep_equals_the_reference(name):
-    """Three chains after three sweeps, continued with the same random numbers."""
-    data, rng, gibbs, state = setup(name)
-    place = go(data, rng, gibbs, state, 0, 3).place
+    """Three chains after learning their directions, continued with the same random numbers."""
+    data, rng, gibbs, state = setup(name, burn_in=120)
+    place = go(data, rng, gibbs, state, 0, 121).place
+    assert place.earlier.shape[1] > 10
     drawn = state.sweeps.numbers(1, 3, generator())
     new, alpha, _ = state.sweeps.advance(place, drawn)
     for c in range(3):
-        chain = Reference(state.model.structure, state.sweeps.design, one_of(place, c))
+        chain = Reference(
+            state.model.structure,
+            state.sweeps.design,
+            one_of(place, c),
+            state.sweeps.model.is_marginal,
+        )
         chain.sweep(one_of(drawn, (0, c)))
         for key in ("sigma", "phi", "gamma", "beta", "nu", "precisions"):
             value = vars(new)[key][c].numpy()
@@ -93,12 +103,21 @@ def test_sweep_equals_the_reference(name):
         assert np.allclose(alpha[c].numpy(), chain.alpha, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["level and regression", "goodwill, errors of Student's t"])
-def test_stopped_chain_resumes_bit_identically(name, tmp_path):
-    data, _, gibbs, _ = setup(name)
+@pytest.mark.parametrize(
+    ("name", "stop"),
+    [
+        ("level and regression", 45),
+        ("goodwill, errors of Student's t", 65),
+        ("trend and seasons", 45),
+        ("trend and seasons", 65),
+    ],
+)
+def test_stopped_chain_resumes_bit_identically(name, stop, tmp_path):
+    """Before and after the last directions are learned."""
+    data, _, gibbs, _ = setup(name, burn_in=60)
     parts, changes = MODELS[name]
     built = SimpleNamespace(build=lambda data, rng: model(*parts, of=data, **changes))
-    check_resumed(gibbs, built, data, tmp_path, 12, 7)
+    check_resumed(gibbs, built, data, tmp_path, 70, stop)
 
 
 def test_contributions_of_blocks_leave_only_noise():

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from scipy import stats
 
-from components.series.structural.compiled.marginal_slices import LONG_INTERVAL, SHRINKAGES, TAILS
+from components.series.structural.compiled.marginal_moves import STEPS, WALKS
 from components.series.structural.compiled.truncated_gamma import (
     counter_uniform,
     sample_gamma,
@@ -26,11 +26,12 @@ def slice_sample(log_density, x, low, high, seed):
 
 
 class Reference:
-    def __init__(self, structure, design, place):
+    def __init__(self, structure, design, place, is_marginal=False):
+        self.is_marginal = is_marginal
         self.s = structure
         self.n = len(design.y)
         self.y, self.seen, self.F, self.flow = (x.numpy() for x in design)
-        for key in ("sigma", "phi", "gamma", "beta", "nu", "precisions", "directions", "centre"):
+        for key in ("sigma", "phi", "gamma", "beta", "nu", "precisions", "directions", "earlier"):
             setattr(self, key, getattr(place, key).numpy().copy())
         self.omega = structure.precision.numpy()
         self.owner = [j for j, scale in enumerate(structure.scales) for _ in scale.states]
@@ -186,41 +187,41 @@ class Reference:
                 return -math.inf
             value -= 0.5 * moves.precision * ((phi - moves.mean) ** 2).sum()
         on = self.gamma
+        _, mean, cov, _ = self.observed_moments()
+        X = self.X()
+        rest = self.y[self.seen]
         if on.any():
             spread = self.sigma[0] ** 2 * np.linalg.inv(self.omega[np.ix_(on, on)])
-            value += stats.multivariate_normal(np.zeros(on.sum()), spread).logpdf(self.beta[on])
-        _, mean, cov, _ = self.observed_moments()
-        rest = (self.y - self.X() @ self.beta)[self.seen]
+            if self.is_marginal:
+                cov = cov + X[np.ix_(self.seen, on)] @ spread @ X[np.ix_(self.seen, on)].T
+            else:
+                value += stats.multivariate_normal(np.zeros(on.sum()), spread).logpdf(self.beta[on])
+                rest = rest - X[self.seen] @ self.beta
         return value + stats.multivariate_normal(mean, cov).logpdf(rest)
 
-    def draw_parameters(self, seeds):
-        """Draw by two slices, then by independent proposals."""
+    def draw_parameters(self, drawn):
+        """Move by steps along directions, and by draws from a kernel density estimate."""
         z = np.concatenate([np.log(self.sigma), self.phi])
-        size = len(z)
+        D = len(z)
+        M = len(self.earlier)
         value = self.log_density(z)
-        for begin, lines in (0, self.directions), (SHRINKAGES, LONG_INTERVAL * np.eye(size)):
-            level = value + math.log(counter_uniform(seeds[0], begin))
-            below = -counter_uniform(seeds[0], begin + 1)
-            above = below + 1
-            direction = lines[int((1 - counter_uniform(seeds[0], begin + 2)) * size)]
-            k = begin + 2
-            while True:
-                k += 1
-                step = below + (above - below) * counter_uniform(seeds[0], k)
-                value = self.log_density(z + step * direction)
-                if value >= level:
-                    break
-                below, above = (step, above) if step < 0 else (below, step)
-            z = z + step * direction
-        back = np.linalg.inv(self.directions.T)
-        for p, tail in enumerate(TAILS):
-            law = stats.logistic(scale=1 / tail)
-            u = [counter_uniform(seeds[1], p * (size + 1) + j) for j in range(size + 1)]
-            steps = law.ppf(u[:size])
-            trial = self.centre + steps @ self.directions
+        width = (4 / ((D + 2) * max(M, 1))) ** (1 / (D + 4))
+        kernels = [stats.multivariate_t(u, width**2 * np.eye(D), D + 2) for u in self.earlier]
+
+        def log_q(z):
+            u = np.linalg.solve(self.directions.T, z)
+            return np.logaddexp.reduce([kernel.logpdf(u) for kernel in kernels])
+
+        for k, ((where, level), t) in enumerate(zip(drawn.u, drawn.t, strict=True)):
+            if k < WALKS or not M:
+                j = int(where * D)
+                trial = z + STEPS[k % 3] * t[j] * self.directions[j]
+                ratio = 0.0
+            else:
+                trial = (self.earlier[int(where * M)] + width * t) @ self.directions
+                ratio = log_q(z) - log_q(trial)
             new = self.log_density(trial)
-            proposed = law.logpdf(steps) - law.logpdf(back @ (z - self.centre))
-            if math.log(u[size]) <= new - value - proposed.sum():
+            if math.log(1 - level) <= new - value + ratio:
                 z = trial
                 value = new
         self.sigma = np.exp(z[: len(self.sigma)])
@@ -248,11 +249,13 @@ class Reference:
 
     def sweep(self, drawn):
         with np.errstate(over="ignore"):
-            if len(drawn.marginal):
-                self.draw_parameters(drawn.marginal)
+            if len(drawn.moves.u):
+                self.draw_parameters(drawn.moves)
             if len(drawn.columns.u):
                 self.draw_columns(drawn.columns)
             self.draw_states(drawn.states)
+            if self.is_marginal:
+                return
             self.draw_scales(drawn.g)
             self.left = np.where(self.seen, self.y - (self.F * self.alpha).sum(1), 0.0)
             self.draw_regression(drawn.slab, drawn.g)

@@ -104,8 +104,8 @@ def log_odds(M: Array, E: Array, k: int, within: bool, slab: Slab, sigma: float)
     return slab.logit[k] + 0.5 * math.log(e / d) - fit
 
 
-def init_pivots(corner: float, slab: Slab, gamma: Array, work: SlabWork) -> None:
-    """M and E, swept by γ."""
+def init_pivots(corner: float, slab: Slab, gamma: Array, work: SlabWork) -> float:
+    """M and E, swept by γ; returns ½ log |Ω_γγ| |V_γ|."""
     M = work.M
     E = work.E
     p = len(gamma)
@@ -116,10 +116,13 @@ def init_pivots(corner: float, slab: Slab, gamma: Array, work: SlabWork) -> None
         M[i, p] = work.b[i]
         M[p, i] = work.b[i]
     M[p, p] = corner
+    total = 0.0
     for k in range(p):
         if gamma[k]:
+            total += math.log(E[k, k] / M[k, k])
             pivot(M, k, False, work.row)
             pivot(E, k, False, work.row[:p])
+    return total / 2
 
 
 def scan_indicators(
@@ -155,15 +158,6 @@ def draw_coefficients(sigma: float, z: Array, gamma: Array, beta: Array, work: S
                 M[i, p] += scaled * step
                 for k in range(j + 1, p):
                     M[i, k] += scaled * row[k]
-
-
-def draw_given_sigma(
-    slab: Slab, sigma: float, drawn: SlabRandomNumbers, gamma: Array, beta: Array, work: SlabWork
-) -> None:
-    """γ after one scan given σ, then β | γ, σ, y."""
-    init_pivots(0.0, slab, gamma, work)
-    scan_indicators(slab, sigma, drawn, gamma, work)
-    draw_coefficients(sigma, drawn.z, gamma, beta, work)
 
 
 def draw_regression(

@@ -12,16 +12,16 @@ import numpy as np
 
 from components.maths.compiled.loops import Array, compiled
 from components.series.structural.compiled.heavy_tails import Tails, draw_precisions, slice_freedom
-from components.series.structural.compiled.marginal_slices import (
-    LONG_INTERVAL,
-    SHRINKAGES,
-    TAILS,
+from components.series.structural.compiled.marginal_moves import (
+    MoveNumbers,
     ScalePriors,
     SweepRows,
+    from_coordinates,
     log_dynamics_density,
-    log_proposal,
     log_scale_density,
     log_slab_density,
+    propose,
+    to_coordinates,
 )
 from components.series.structural.compiled.memory import clear, clear_rows, copy, copy_rows
 from components.series.structural.compiled.simulation_smoother import (
@@ -42,12 +42,12 @@ from components.series.structural.compiled.spike_slab import (
 )
 from components.series.structural.compiled.stocks import accumulate
 from components.series.structural.compiled.truncated_gamma import (
-    counter_uniform,
     variance_from_gamma,
 )
 from components.series.structural.compiled.whitening import (
     WhiteWork,
     draw_columns,
+    log_columns,
     white_work,
     whiten,
 )
@@ -75,6 +75,8 @@ class SweepModel(NamedTuple):
     scales: ScalePriors
     rows: SweepRows
     tails: Tails
+    # all parameters are drawn with the states integrated out, (log σ, φ) also with β
+    is_marginal: bool
 
 
 class SweepRandomNumbers(NamedTuple):
@@ -86,9 +88,7 @@ class SweepRandomNumbers(NamedTuple):
     states: StateRandomNumbers  # [K, C, 0]: not drawn, the sweep ends before them
     slab: SlabRandomNumbers
     g: Array  # Gamma(shape_j, 1) of S scales, the first twice [S + 1]
-    # of the slice and the proposals of (log σ, φ), the states integrated out [2]; [K, C, 0]:
-    # neither
-    marginal: Array
+    moves: MoveNumbers
     seeds: Array  # of ν and of λ
 
 
@@ -101,8 +101,8 @@ class SweepChain(NamedTuple):
     beta: Array  # [p]
     nu: Array  # [1]
     precisions: Array  # λ [n]; [0]: all are 1
-    directions: Array  # intervals of (log σ, φ) as orthogonal rows [S + Q, S + Q]
-    centre: Array  # of independent proposals of (log σ, φ) [S + Q]
+    directions: Array  # V of (log σ, φ), orthogonal rows [S + Q, S + Q]
+    earlier: Array  # u of earlier draws [M, S + Q]; M = 0: none yet
     alpha: Array  # [n, d]
 
 
@@ -120,9 +120,9 @@ class SweepWork(NamedTuple):
     white: WhiteWork
     slab: SlabWork
     phi: Array  # of one row, and of its autoregression of the next lower order [2, Q]
-    current: Array  # log σ and φ [S + Q]
-    trial: Array  # [S + Q]
-    direction: Array  # of a slice [S + Q]
+    place: Array  # log σ and φ [S + Q]
+    current: Array  # u [S + Q]
+    trial: Array  # u′ [S + Q]
 
 
 def sweep_work(model: SweepModel) -> SweepWork:
@@ -146,9 +146,9 @@ def sweep_work(model: SweepModel) -> SweepWork:
         white=white_work(model.system, p + 1),
         slab=slab_work(p),
         phi=np.empty((2, q)),
+        place=np.empty(size),
         current=np.empty(size),
         trial=np.empty(size),
-        direction=np.empty(size),
     )
 
 
@@ -275,82 +275,41 @@ def set_parameters(model: SweepModel, chain: SweepChain, z: Array, work: SweepWo
 
 
 def log_marginal(model: SweepModel, chain: SweepChain, z: Array, work: SweepWork) -> float:
-    """log p(log σ, φ | γ, β, λ, y) at z up to a constant, with the states integrated out; sets the
-    chain to z."""
+    """log p(log σ, φ | γ, β, λ, y) at z up to a constant, with the states integrated out, or without
+    β; sets the chain to z."""
     set_parameters(model, chain, z, work)
     prior = log_scale_density(chain.sigma, model.scales)
     prior += log_dynamics_density(chain.phi, model.rows, work.phi[0], work.phi[1])
     if prior == -math.inf:
         return prior
     set_motion(model, chain, work.motion)
+    if model.is_marginal and len(chain.beta) > 0:
+        prior += whiten(work.Xy, model.system, work.motion, work.states, work.white)
+        return prior + log_columns(work.white, model.slab, chain.sigma[0], chain.gamma, work.slab)
     subtract_columns(model.series.y, work.rows, chain.beta, work.rest)
     prior += log_slab_density(model.slab, chain.sigma[0], chain.gamma, chain.beta)
     return prior + filter_series(work.rest, model.system, work.motion, work.states)
 
 
-def slice_direction(
-    model: SweepModel, chain: SweepChain, value: float, seed: int, begin: int, work: SweepWork
-) -> float:
-    """Move z along ``work.direction`` by slice sampling; takes the current log p and returns the
-    new one."""
-    z = work.current
-    size = len(z)
-    level = value + math.log(counter_uniform(seed, begin))
-    below = -counter_uniform(seed, begin + 1)
-    above = below + 1
-    for k in range(begin + 3, begin + SHRINKAGES):
-        step = below + (above - below) * counter_uniform(seed, k)
-        for i in range(size):
-            work.trial[i] = z[i] + step * work.direction[i]
-        trial = log_marginal(model, chain, work.trial, work)
-        if trial >= level:
-            copy(work.trial, z)
-            return trial
-        if step < 0:
-            below = step
-        else:
-            above = step
-    return value
-
-
-def propose_parameters(
-    model: SweepModel, chain: SweepChain, value: float, seed: int, work: SweepWork
+def draw_parameters(
+    model: SweepModel, chain: SweepChain, drawn: MoveNumbers, work: SweepWork
 ) -> None:
-    """Move z by independent proposals; ``value`` is the current log p."""
-    z = work.current
-    size = len(z)
-    for p in range(len(TAILS)):
-        k = p * (size + 1)
-        copy(chain.centre, work.trial)
-        for j in range(size):
-            u = counter_uniform(seed, k + j)
-            step = math.log(u / (1 - u)) / TAILS[p]
-            for i in range(size):
-                work.trial[i] += step * chain.directions[j, i]
-        trial = log_marginal(model, chain, work.trial, work)
-        ratio = trial - log_proposal(chain.centre, chain.directions, work.trial, TAILS[p])
-        ratio -= value - log_proposal(chain.centre, chain.directions, z, TAILS[p])
-        if math.log(counter_uniform(seed, k + size)) <= ratio:
-            copy(work.trial, z)
-            value = trial
-
-
-def draw_parameters(model: SweepModel, chain: SweepChain, seeds: Array, work: SweepWork) -> None:
-    """Draw z = (log σ, φ) given γ, β and λ, with the states integrated out."""
-    z = work.current
+    """Move z = (log σ, φ) given γ, β and λ, with the states integrated out."""
+    z = work.place
     S = len(chain.sigma)
     for j in range(S):
         z[j] = math.log(chain.sigma[j])
     copy(chain.phi, z[S:])
+    to_coordinates(chain.directions, z, work.current)
     value = log_marginal(model, chain, z, work)
-    for begin in range(0, 2 * SHRINKAGES, SHRINKAGES):
-        j = int((1 - counter_uniform(seeds[0], begin + 2)) * len(z))
-        copy(chain.directions[j], work.direction)
-        if begin:
-            clear(work.direction)
-            work.direction[j] = LONG_INTERVAL
-        value = slice_direction(model, chain, value, seeds[0], begin, work)
-    propose_parameters(model, chain, value, seeds[1], work)
+    for k in range(len(drawn.u)):
+        ratio = propose(k, chain.earlier, drawn, work.current, work.trial) - value
+        from_coordinates(chain.directions, work.trial, z)
+        trial = log_marginal(model, chain, z, work)
+        if math.log(1 - drawn.u[k, 1]) <= ratio + trial:
+            copy(work.trial, work.current)
+            value = trial
+    from_coordinates(chain.directions, work.current, z)
     set_parameters(model, chain, z, work)
 
 
@@ -359,8 +318,8 @@ def sweep(model: SweepModel, drawn: SweepRandomNumbers, chain: SweepChain, work:
     series = model.series
     slab = model.slab
     tails = model.tails
-    if len(drawn.marginal) > 0:
-        draw_parameters(model, chain, drawn.marginal, work)
+    if len(drawn.moves.u) > 0:
+        draw_parameters(model, chain, drawn.moves, work)
     if len(drawn.states.errors) == 0:
         return
     set_motion(model, chain, work.motion)
@@ -371,6 +330,8 @@ def sweep(model: SweepModel, drawn: SweepRandomNumbers, chain: SweepChain, work:
         )
     subtract_columns(series.y, work.rows, chain.beta, work.rest)
     simulate(work.rest, model.system, work.motion, drawn.states, work.states, chain.alpha)
+    if model.is_marginal:
+        return
     draw_scales(model.scales, work.states.eta, drawn.g, chain.sigma, work.total)
     subtract_states(model, chain.alpha, work.rest)
     set_weights(model.system.seen, chain.precisions, work.weights)
@@ -396,7 +357,7 @@ def run_sweeps(
             chains.nu[i : i + 1],
             chains.precisions[i],
             chains.directions[i],
-            chains.centre[i],
+            chains.earlier[i],
             chains.alpha[i],
         )
         if model.series.has_stocks:
@@ -408,7 +369,7 @@ def run_sweeps(
                 StateRandomNumbers(states.first[s, i], states.shocks[s, i], states.errors[s, i]),
                 SlabRandomNumbers(numbers.slab.u[s, i], numbers.slab.z[s, i]),
                 numbers.g[s, i],
-                numbers.marginal[s, i],
+                MoveNumbers(numbers.moves.u[s, i], numbers.moves.t[s, i]),
                 numbers.seeds[s, i],
             )
             sweep(model, drawn, chain, work)

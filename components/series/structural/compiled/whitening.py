@@ -29,7 +29,9 @@ from components.series.structural.compiled.spike_slab import (
     Slab,
     SlabRandomNumbers,
     SlabWork,
-    draw_given_sigma,
+    draw_coefficients,
+    init_pivots,
+    scan_indicators,
 )
 
 
@@ -96,9 +98,11 @@ def move_columns(system: System, values: Array, work: WhiteWork) -> None:
 
 def whiten(
     Y: Array, system: System, motion: SystemMotion, states: StateWork, work: WhiteWork
-) -> None:
-    """V/√f of columns Y [n, q]; overwrites the work arrays of a draw of the states."""
+) -> float:
+    """V/√f of columns Y [n, q]; overwrites the work arrays of a draw of the states, and returns −½
+    Σ_t log f_t."""
     n, q = Y.shape
+    total = 0.0
     clear_rows(work.A)
     for i in range(len(work.A)):
         work.A[i, q - 1] = system.mean[i]
@@ -106,6 +110,7 @@ def whiten(
     for t in range(n):
         if system.seen[t]:
             weight = whiten_observation(Y[t], t, system, motion.noise[t], states, work)
+            total += math.log(weight)
         else:
             weight = 0.0
             clear(states.M)
@@ -113,6 +118,7 @@ def whiten(
         if t < n - 1:
             move_columns(system, motion.values, work)
             predict_covariance(system, motion, weight, states.P, states.M, states.moved, states.GP)
+    return total / 2
 
 
 def multiply_columns(white: Array, unit: float, gram: Array) -> None:
@@ -130,6 +136,26 @@ def multiply_columns(white: Array, unit: float, gram: Array) -> None:
             gram[i, j] *= unit
 
 
+def pivot_columns(
+    white: WhiteWork, slab: Slab, sigma: float, gamma: Array, work: SlabWork
+) -> float:
+    """Sweep M and E of whitened columns, in units of σ, by γ; returns ½ log |Ω_γγ| |V_γ|."""
+    p = len(gamma)
+    multiply_columns(white.white, sigma * sigma, white.gram)
+    for i in range(p):
+        work.b[i] = white.gram[p, i]
+        for j in range(i + 1):
+            work.A[i, j] = white.gram[i, j]
+            work.A[j, i] = white.gram[i, j]
+    return init_pivots(white.gram[p, p], slab, gamma, work)
+
+
+def log_columns(white: WhiteWork, slab: Slab, sigma: float, gamma: Array, work: SlabWork) -> float:
+    """log p(y | γ, σ, φ) + ½ Σ_t log f_t up to a constant, with the states and β integrated out."""
+    half = pivot_columns(white, slab, sigma, gamma, work)
+    return half - work.M[-1, -1] / (2 * sigma * sigma)
+
+
 def draw_columns(
     white: WhiteWork,
     slab: Slab,
@@ -140,11 +166,6 @@ def draw_columns(
     work: SlabWork,
 ) -> None:
     """γ after one scan and β given σ, from whitened columns, with the states integrated out."""
-    p = len(gamma)
-    multiply_columns(white.white, sigma * sigma, white.gram)
-    for i in range(p):
-        work.b[i] = white.gram[p, i]
-        for j in range(i + 1):
-            work.A[i, j] = white.gram[i, j]
-            work.A[j, i] = white.gram[i, j]
-    draw_given_sigma(slab, sigma, drawn, gamma, beta, work)
+    pivot_columns(white, slab, sigma, gamma, work)
+    scan_indicators(slab, sigma, drawn, gamma, work)
+    draw_coefficients(sigma, drawn.z, gamma, beta, work)

@@ -6,7 +6,7 @@ from scipy import stats
 
 from components.maths.compiled.loops import compiled
 from components.series.structural.compiled.heavy_tails import Tails, draw_precisions, slice_freedom
-from components.series.structural.compiled.marginal_slices import is_stationary
+from components.series.structural.compiled.marginal_moves import is_stationary
 
 
 def draw_hashes(n, seed=0):

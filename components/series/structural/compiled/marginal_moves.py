@@ -1,16 +1,16 @@
-"""Compiled draws of standard deviations and dynamics, with the states integrated out.
+"""Compiled moves of standard deviations and dynamics, with the states integrated out.
 
     v = y − F a,  f = F P Fᵀ + h,  log p(y | σ, φ, β, λ) = −½ Σ_t (log f_t + v_t²/f_t)
 
 comes from the Kalman filter; times the priors of σ, φ and β given σ_0 it is the density of z = (log
-σ, φ), where a scale has the density p(log σ) = p(σ) σ.  A sweep moves z by slice sampling along one
-of the directions V_j and along one coordinate, in randomly placed intervals of fixed lengths, and
-by Metropolis-Hastings with independent proposals around a centre c,
+σ, φ), where a scale has the density p(log σ) = p(σ) σ.  With z = Σ_j u_j V_j, V_j orthogonal,
+Metropolis-Hastings moves are a step along one direction, and an independent proposal from a kernel
+density estimate of M earlier draws u_m, with t_ν of dimension D and ν = D + 2 as kernel:
 
-    z′ = c + Σ_j ε_j V_j,   ε_j logistic,   q(z′) = Π_j q(ε_j),   V_j orthogonal
+    u′_j = u_j + c ε_j,   u′ = u_m + h ε,   ε ~ t_ν,   q(u) ∝ Σ_m (1 + |u − u_m|²/(ν h²))^{−(D+1)}
 
-Source: Durbin and Koopman (2012), section 7.2.1; Neal (2003), section 4, without stepping out;
-Tierney (1994), section 2.3.3.
+Source: Durbin and Koopman (2012), section 7.2.1; Tierney (1994), section 2.3; Silverman (1986),
+section 4.3.2 (h).
 """
 
 from __future__ import annotations
@@ -19,13 +19,20 @@ import math
 from typing import NamedTuple
 
 from components.maths.compiled.loops import Array
+from components.series.structural.compiled.memory import clear, copy
 from components.series.structural.compiled.spike_slab import Slab
 
-SHRINKAGES = 100  # of an interval
-LONG_INTERVAL = 8.0  # of one coordinate, long enough to reach other modes, such as scales near 0
-# interval length of each proposal of a sweep, in scales of the logistic distribution: wide ones
-# reach the tails, narrow ones are accepted more often
-TAILS = (4.0, 6.0, 4.0, 6.0)
+MOVES = 6  # of a sweep, of which all are steps while there are no earlier draws
+# length c of the steps: long ones reach other modes, such as scales near 0
+STEPS = (2.4, 0.6, 0.15)
+WALKS = 2  # steps of a sweep once there are earlier draws
+
+
+class MoveNumbers(NamedTuple):
+    """Random numbers of K moves; 0: none."""
+
+    u: Array  # uniform: of the direction or the earlier draw, and of the acceptance [K, 2]
+    t: Array  # t_ν [K, D]
 
 
 class ScalePriors(NamedTuple):
@@ -65,18 +72,57 @@ def is_stationary(phi: Array, lower: Array) -> bool:
     return True
 
 
-def log_proposal(centre: Array, directions: Array, z: Array, tail: float) -> float:
-    """Log density of z as a proposal up to a constant: logistic along each direction."""
+def kernel_width(draws: Array) -> float:
+    """h for M draws [M, D] with unit standard deviations."""
+    M, D = draws.shape
+    return (4 / ((D + 2) * M)) ** (1 / (D + 4))
+
+
+def log_kernel_density(draws: Array, u: Array) -> float:
+    """log q(u) up to a constant."""
+    D = len(u)
+    width = kernel_width(draws)
     total = 0.0
-    for direction in directions:
+    for m in range(len(draws)):
+        squares = 0.0
+        for j in range(D):
+            away = u[j] - draws[m, j]
+            squares += away * away
+        total += (1 + squares / ((D + 2) * width * width)) ** -(D + 1)
+    return math.log(total)
+
+
+def propose(k: int, draws: Array, drawn: MoveNumbers, u: Array, trial: Array) -> float:
+    """Move k from u; returns log q(u) − log q(u′), 0 for a step."""
+    if k < WALKS or len(draws) == 0:
+        copy(u, trial)
+        j = int(drawn.u[k, 0] * len(u))
+        trial[j] += STEPS[k % len(STEPS)] * drawn.t[k, j]
+        return 0.0
+    centre = draws[int(drawn.u[k, 0] * len(draws))]
+    width = kernel_width(draws)
+    for j in range(len(u)):
+        trial[j] = centre[j] + width * drawn.t[k, j]
+    return log_kernel_density(draws, u) - log_kernel_density(draws, trial)
+
+
+def to_coordinates(directions: Array, z: Array, u: Array) -> None:
+    """u_j = V_jᵀz/|V_j|²."""
+    for j in range(len(u)):
         along = 0.0
         squares = 0.0
         for i in range(len(z)):
-            along += direction[i] * (z[i] - centre[i])
-            squares += direction[i] * direction[i]
-        x = abs(tail * along / squares)
-        total -= x + 2 * math.log1p(math.exp(-x))
-    return total
+            along += directions[j, i] * z[i]
+            squares += directions[j, i] * directions[j, i]
+        u[j] = along / squares
+
+
+def from_coordinates(directions: Array, u: Array, z: Array) -> None:
+    """z = Σ_j u_j V_j."""
+    clear(z)
+    for j in range(len(u)):
+        for i in range(len(z)):
+            z[i] += u[j] * directions[j, i]
 
 
 def log_scale_density(sigma: Array, priors: ScalePriors) -> float:
