@@ -27,8 +27,8 @@ class Role:
 
     bases: tuple[str, ...]  # base classes of its components
     contract: str = "roles"  # their module in components.contracts
-    chosen: bool = True  # False: exists only inside other components
-    required: bool = True  # True: every run requires one
+    chosen: bool = True  # False if it exists only inside other components
+    required: bool = True  # True if every run requires one
     given: str = ""  # key through which other components hold one
 
 

@@ -52,7 +52,7 @@ class Entry:
     quantity: str
     source: str
     panel_rows: str  # regular expression of rows in the panel; its group is the label
-    by_column: bool = False  # True: the panel shows all columns of the rows
+    by_column: bool = False  # True if the panel shows all columns of the rows
     log: bool = False
 
 

@@ -68,7 +68,7 @@ class Evasion(Component):
     action: ClassVar[str] = "evasion"
     requires = Requirements(kinds={"supervised"}, targets={"binary", "classes"})
     threat_keys = {"eps"}
-    one_threat: ClassVar[bool] = False  # True: its members must not set sizes of their own
+    one_threat: ClassVar[bool] = False  # True if its members must not set their own sizes
     # kinds of inputs that it can attack; None if determined by its members
     domain: ClassVar[Domain | None] = "continuous"
     follows_gradient: ClassVar[bool] = False

@@ -34,7 +34,7 @@ class Check(NamedTuple):
     name: str  # the expected condition
     passed: bool | None  # None if not checked, for the reason in the detail
     detail: str  # the measured numbers
-    is_short: bool = False  # True: a longer run would pass; False: the result is biased
+    is_short: bool = False  # True if a longer run would pass, False if the result is biased
 
 
 def recorded_values(trace: Trace, name: str) -> list[list[float]]:

@@ -64,7 +64,7 @@ class Environment(Protocol):
     def horizon(self) -> int: ...  # maximum number of moves in an episode
 
     @property
-    def continuing(self) -> bool: ...  # True: an episode begins in the last state of the one before
+    def continuing(self) -> bool: ...  # True if episodes continue from the last state
 
     @property
     def device(self) -> torch.device: ...
@@ -184,6 +184,6 @@ class Move(NamedTuple):
     # [R] bool: s_next is terminal for this opponent; None if there are no terminal states
     done: Tensor | None
     live: Tensor | None  # [R] bool: replicates where the opponent still plays; None means all
-    cut: bool  # True: the horizon ends the episode here, in any state
+    cut: bool  # True if the horizon ends the episode here, in any state
     # [R] bool: the episode is truncated at s_next; None means nowhere
     truncated: Tensor | None = None

@@ -41,7 +41,7 @@ class ChoiceFacts(NamedTuple):
     values: str | None = None
     domain: str | None = None
     traits: Set[str] = frozenset()
-    has_all_traits: bool = False  # True: the set of traits is complete
+    has_all_traits: bool = False  # True if the set of traits is complete
     simulates: Set[Any] | None = None  # None if not compared
     model: str = ""  # in messages, such as "model=bnn"
     offers: Set[Any] | None = None  # capabilities of the model; None if not compared
@@ -77,7 +77,7 @@ class Requirements:
     capabilities_by_kind: Mapping[str, Set[type]] = field(default_factory=dict)
     # alternatives to these, for models that offer them
     alternatives_by_kind: Mapping[str, Set[type]] = field(default_factory=dict)
-    # True: a defence, which calls ``problem.attacker`` inside ``step``
+    # True for a defence, which calls ``problem.attacker`` inside ``step``
     attacker: bool = False
     # capabilities of the attacker, if there is one
     attacker_capabilities: Set[type] = frozenset()

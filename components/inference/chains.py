@@ -148,7 +148,7 @@ def init_chains(
         raise NumericalError(
             f"log density{' or its gradient' if gradient else ''} is not finite where {name_chains(chain_ids)} start{attempts} "
             f"(first: {float(value[chain_ids[0]]):g})",
-            "change where the dataset or the prior of the model starts chains, or seed",
+            "change the starting points in the dataset or the model's prior, or change seed",
         )
     return Chains(model=model, replicates=replicates, start=theta, theta=theta)
 

@@ -79,7 +79,7 @@ class RefinedPosterior(Draws, Analyses):
     """Draws of a fitted guide, optionally refined by a sampler, for predictions and scores."""
 
     objective: float  # estimate from these draws, in nats
-    # True: it is a lower bound on the evidence (for a density, on its log normaliser)
+    # True if it is a lower bound on the evidence (for a density, on its log normaliser)
     bounds: bool
 
     def scores(self) -> NamedScores:

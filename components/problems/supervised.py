@@ -89,7 +89,7 @@ class Supervised(RowProblem[Batch]):
     truth: dict[str, Tensor] = field(default_factory=dict)
     # losses of decisions about test labels; None if not scored
     decision: DecisionScores | None = None
-    moments: bool = False  # True: posterior moments of named parameters are scores
+    moments: bool = False  # True if posterior moments of named parameters are scores
     replicates: int = 1
     attacker: Attacker | None = None
     # names of the classes in the data; empty means their numbers

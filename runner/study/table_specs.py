@@ -71,9 +71,9 @@ class TableSpec(StrictModel):
     centre: Literal["mean", "median"] = "mean"
     # reason why scores are not comparable with the published numbers; or reasons by preset
     not_comparable: str | dict[str, str] | None = None
-    # False: the published number is a value to agree with, not to beat
+    # False if the published number is a value to agree with, not to beat
     contest: bool = True
-    # False: rows of a column do not compete, as when columns are methods and rows their settings
+    # False if rows of a column do not compete, as when columns are methods and rows their settings
     bold: bool = True
     # row -> columns with settings chosen to match the published number; [] for all columns
     by_construction: dict[str, list[str]] = {}

@@ -24,7 +24,7 @@ NAMES = {1: "standard output", 2: "standard error"}
 class FaultTolerantFile(io.FileIO):
     """A file descriptor that discards output after a write error."""
 
-    names_pipes = False  # True: report a closed pipe, because a run continues without a reader
+    names_pipes = False  # True to report a closed pipe, because a run continues without a reader
 
     def __init__(self, fd: int):
         super().__init__(fd, "w", closefd=False)

@@ -149,7 +149,7 @@ class Report:
         self.record(case, np.asarray(theirs)[:n] / np.asarray(ours)[:n])
 
     def race(self, case: str, ways: Mapping[str, Way], repeats: int, **keys: Any) -> Seconds:
-        """Time ways and compare the first, ours, with each of the others.
+        """Time several ways and compare the first, ours, with each of the others.
 
         ``{}`` in a case is replaced by the name of the peer; ``keys`` are passed to ``time``.
         """

@@ -1,4 +1,4 @@
-"""Data from installed packages equal those loaded by the packages."""
+"""Data read from the files of installed packages are equal to the data that the packages load."""
 
 from matplotlib import cbook, image
 from numpy.testing import assert_array_equal

@@ -43,7 +43,7 @@ class Trainable(Protocol):
 
     def zero_grad(self, set_to_none: bool = True) -> None: ...
 
-    def train(self, mode: bool = True) -> Any: ...  # False: prediction mode
+    def train(self, mode: bool = True) -> Any: ...  # False for prediction mode
 
     def state_dict(self) -> dict[str, Any]: ...
 

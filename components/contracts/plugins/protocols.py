@@ -1,5 +1,5 @@
-"""Protocols that classes have, from their members or the return annotation of a method, and their
-names in messages.
+"""Protocols of classes, found from their members or from the return annotation of a method, and
+names of protocols in messages.
 
 The word of a protocol, in messages and in the index, is its name in snake case: ``log_joint`` of
 ``LogJoint``.

@@ -62,7 +62,7 @@ class FilteredStates(SmoothedStates, Protocol):
     def log_normaliser(self) -> Tensor: ...  # log ∏_t ∫ G_t dπ_t|t−1 [R]
 
     @property
-    # True: the potentials G are likelihoods, and the normaliser is the evidence
+    # True if the potentials G are likelihoods, so that the normaliser is the evidence
     def evidence(self) -> bool: ...
 
 

@@ -53,7 +53,7 @@ class Setting:
     device: torch.device
     dtype: torch.dtype
     replicates: int  # > 1 only for datasets with replicates as a leading tensor dimension
-    offline: bool = False  # True: attempt no download
+    offline: bool = False  # True to attempt no download
 
     def place(self, value: Tensor) -> Tensor:
         """The same numbers on the device and with the dtype of the run."""

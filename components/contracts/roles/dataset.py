@@ -48,7 +48,7 @@ class Dataset(Component, Generic[P]):
     domain: ClassVar[Domain] = "continuous"  # of the inputs of a supervised problem
     # of an unlabelled problem; None if determined by its keys
     values: ClassVar[Values | None] = None
-    vectorised: ClassVar[bool] = False  # True: its problems can hold all replicates together
+    vectorised: ClassVar[bool] = False  # True if its problems can hold all replicates
     # traits of its data, words in ``contracts.requirements.TRAITS``
     traits: ClassVar[Set[str]] = frozenset()
     # additional traits by setting: word -> "key=value"

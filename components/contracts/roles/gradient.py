@@ -48,7 +48,7 @@ class Gradient(Component, Generic[M, B, S]):
     """
 
     bound: ClassVar[str] = "elbo"  # quantity whose gradient is estimated
-    unbiased: ClassVar[bool]  # True: its mean is the gradient of that bound
+    unbiased: ClassVar[bool]  # True if its mean is the gradient of that bound
 
     def init(self, module: M, rng: Rng) -> S:
         """State of the estimator before the first step.

@@ -85,7 +85,7 @@ class Inference(Component, Generic[M, P, B, S]):
     mixes: ClassVar[bool] = True
     # bias of its draws at stationarity; None if they follow the target
     draw_bias: ClassVar[Bias | None] = None
-    # True: ``init`` receives test labels and true parameters, for methods that measure against them
+    # True if ``init`` receives test labels and true parameters to measure errors
     reads_truth: ClassVar[bool] = False
     # of filters: True if filtered states can be differentiated with respect to the observations
     differentiable: ClassVar[bool] = True

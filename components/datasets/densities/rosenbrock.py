@@ -20,7 +20,7 @@ Even = Annotated[int, Field(ge=2, multiple_of=2)]
 
 @register("dataset", "rosenbrock")
 class Rosenbrock(NormalStart):
-    """Independent pairs of coordinates with Rosenbrock's function over a temperature as energy.
+    """Independent pairs of coordinates; the energy is Rosenbrock's function over a temperature.
 
     log π(θ) = −Σ_i [(1 − u_i)² + c (v_i − u_i²)²]/T + const, θ = (u_1, v_1, u_2, …) [K, P].  So u ~
     N(1, T/2) and v | u ~ N(u², T/2c), with all moments in closed form: E[u] = 1, E[v] = E[u²] = 1 +

@@ -24,7 +24,7 @@ UNIT = Interval(0.0, 1.0)
 
 class HiddenMarkov(NamedVariables):
     """Two states, initially uniform; y_t ~ N(μ_{z_t}, 1), 0 < μ_1 < μ_2, μ_1 ~ N(3, 1), μ_2 ~ N(10,
-    1), transitions flat.
+    1); the rows of transitions have flat priors.
 
     θ = (two rows of the transition matrix by stick breaking, log μ_1, log(μ_2 − μ_1)) [K, 4].  The
     forward algorithm is a product of T matrices, multiplied pairwise in ⌈log₂ T⌉ rounds for all

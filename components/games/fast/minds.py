@@ -37,8 +37,8 @@ class Levels(NamedTuple):
     bootstraps_ends: bool
     bootstraps_horizon: bool
     forget: float = 1.0
-    at_next: bool = True  # targets forecast at s'; False: at s
-    # levels above 1 respond to one draw of the other's action; False: to its expectation
+    at_next: bool = True  # True if targets forecast at s', False if at s
+    # True if levels above 1 respond to one draw of the other's action, False if to its expectation
     samples: bool = False
     ties: int = SHARED
 

@@ -23,7 +23,7 @@ class Rules(NamedTuple):
     actions: Constant  # A
     threats: Constant  # B
     horizon: int
-    cut: bool  # the horizon ends an episode; False: the next one continues from its last state
+    cut: bool  # True if the horizon ends an episode, False if the next one continues from its last state
     last_alone: bool  # the return of an episode is its last reward
     ends_alone: bool  # the agent learns only from moves to a terminal state
     # [3, S·A·B] rewards of the agent and the opponent, and welfare; [3, 4] of a coin

@@ -43,7 +43,7 @@ class Seated:
     ) -> None:
         self.levels_at = levels  # constants of an episode
         self.varies = varies  # the constants differ between episodes
-        self.alone = alone  # False: one of several minds of one type
+        self.alone = alone  # False for one of several minds of one type
         self.continuing = continuing  # the next episode begins in the final state of this one
         self.levels = levels(0)
         tables = [q for q in mind.q if isinstance(q, ActionWeights)]

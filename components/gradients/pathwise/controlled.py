@@ -73,7 +73,7 @@ class DrawResults:
 
     unit: float  # unit of the coefficients
     w: Tensor  # [B, K·D]
-    shared: bool  # True: all rows share one draw
+    shared: bool  # True if all rows share one draw
     gradient: Tensor  # Ĝ [P]
     rows: Tensor | None  # ĝ_b [B, P], only for partial_gradients
     fitted: Tensor  # d_b + c_bᵀ w(ε_b) [B, P], differentiable in the learned parameters

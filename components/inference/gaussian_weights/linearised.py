@@ -83,7 +83,7 @@ class LinearisedPosterior(Analyses):
     noise_factor: float  # κ, factor of the noise variances
     log_evidence: float  # nats
     n_predict: int
-    drawn: bool = False  # True: also predict real labels by draws
+    drawn: bool = False  # True to predict real labels by draws, too
 
     def spread(self, derivatives: Tensor) -> Tensor:
         """J R⁻ᵀ; its product with its transpose is the covariance of f: [..., m] -> [..., m]."""

@@ -131,7 +131,7 @@ class ImportanceSampling(Sampler[Weighted]):
         if not torch.isfinite(value).any():
             raise NumericalError(
                 f"log density is not finite at any of {N_SCREENING_DRAWS} draws of the prior",
-                "change where the dataset or the prior of the model starts chains, or seed",
+                "change the starting points in the dataset or the model's prior, or change seed",
             )
         best = value.topk(N_MODE_STARTS).indices
         centre, L = laplace(model, theta[best[torch.isfinite(value[best])]], batch)

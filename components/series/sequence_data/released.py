@@ -33,8 +33,8 @@ class ReleasedSequences:
 
 
 def wiener_velocity(system: LinearGaussianSystem, rate: float) -> ReleasedSequences:
-    """x at 1,000 times, the first one x_0 + N(0, I) with a clean observation; N(0, 100² I) is added
-    to other observations at a rate.
+    """x at 1,000 times; the first one is x_0 + N(0, I) with a clean observation. N(0, 100² I) is added
+    to the others at a rate.
 
     The states depend on the rate, because each outlier consumes random numbers."""
     random = np.random.RandomState(WIENER_SEED)

@@ -10,10 +10,9 @@ from runner.execution.rng import Streams
 
 
 def run_from_prior(name, steps, **settings):
-    """Draws for a regression, with starts from the prior at a log joint 10⁴ nats below the
-    posterior's.
+    """Sample a regression from starts of the prior, at a log joint 10⁴ nats below the posterior's.
 
-    The largest error of a posterior mean in posterior standard deviations, and the draws."""
+    Returns the largest error of a posterior mean in posterior standard deviations, and the draws."""
     problem = small_problems.real(n=300, n_inputs=8, n_tasks=1, missing=0.0)
     model = component("model", "linear_regression").build(problem, Streams(0))
     first, second = regression_moments(model, problem.train)

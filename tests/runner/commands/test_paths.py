@@ -1,4 +1,4 @@
-"""Invalid paths for every text argument of every command give one line without a traceback.
+"""Invalid paths for every text argument of every command are reported in one line without a traceback.
 
 Commands and arguments come from the parsers, so new commands are covered automatically."""
 

@@ -1,4 +1,4 @@
-"""Temporary files of killed processes are removed by the next call; exhausted memory gives a line."""
+"""Temporary files of killed processes are removed by the next call; a lack of memory is reported in one line."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from components.models.linear.linear_regression import LinearRegressionModule
 
 
 def regression_moments(model: LinearRegressionModule, batch: Batch) -> tuple[Tensor, Tensor]:
-    """E and E of squares of the parameters under the posterior of all rows, [P'] each; a + N/2
+    """E of the parameters and of their squares under the posterior of all rows, [P'] each; a + N/2
     must exceed 2."""
     posterior = model.coefficients(batch)
     if not isinstance(model.noise, tuple):

@@ -75,7 +75,7 @@ class Measured:
             for value in np.atleast_1d(scores[f"bias_p/{label}/{t}"])
         ]
         if not p:
-            return Check(name, None, "no other was measured")
+            return Check(name, None, "no other estimator was measured")
         smallest, worst = min(p)
         corrected = min(1.0, smallest * len(p))
         detail = f"smallest p {corrected:.2g}, corrected for {len(p)}: {worst}"

@@ -51,7 +51,7 @@ class SweepRows(NamedTuple):
 
     first: Array  # [m + 1]
     prior: Array  # precision and mean of φ [m, 2]
-    is_bounded: Array  # [m] bool; False: several coefficients that must be stationary
+    is_bounded: Array  # [m] bool; False for several coefficients that must be stationary
     bounds: Array  # [m, 2]
 
 
