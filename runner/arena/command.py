@@ -54,7 +54,7 @@ def _run(argv: list[str]) -> int:
     suite, budget, output_dir = _open(given)
     launcher, given.overrides = split_launcher(given.overrides)
     jobs = given.jobs or launcher.jobs or os.cpu_count() or 1
-    modules, words = _plugins_of(given)
+    modules, words = split_plugins(given)
     row = make_row(words, given.name)
     planned = plan_selected_runs(suite.to_study([row]), [], given.only)
     row = read_tuned(suite, budget, row, output_dir)
@@ -81,7 +81,7 @@ def _tune(argv: list[str]) -> int:
     _add_row(parser, "the row, with several values: inference.scale=0.1,1")
     given = parser.parse_intermixed_args(argv)
     suite, budget, output_dir = _open(given)
-    modules, words = _plugins_of(given)
+    modules, words = split_plugins(given)
     jobs = given.jobs or os.cpu_count() or 1
     row, code = tune(suite, budget, words, given.name, modules, output_dir, jobs, given.fresh)
     if code == 0:
@@ -126,7 +126,7 @@ def _repeat(given: argparse.Namespace, budget: str) -> str:
     return f"{f' --budget {budget}' if budget else ''}{repeat_flags(given)}"
 
 
-def _plugins_of(given: argparse.Namespace) -> tuple[list[str], list[str]]:
+def split_plugins(given: argparse.Namespace) -> tuple[list[str], list[str]]:
     """Import the user's modules; return them and the overrides of the row with these modules."""
     modules = list_named_plugins(given)
     import_plugins(modules)
@@ -200,7 +200,7 @@ def _parser(command: str, description: str) -> Parser:
 
 def _pack(argv: list[str]) -> int:
     parser = _parser("pack", "Packs a row that was run: scores, records, configs, plug-ins.")
-    parser.add_argument("overrides", nargs="*", help="overrides of the row, as in its run")
+    parser.add_argument("overrides", nargs="*", help="the row, as it was run")
     parser.add_argument("--as", dest="name", help=AS_HELP)
     parser.add_argument("--to", type=Path, metavar="FILE", help="the file (default: ROW.zip)")
     add_origin(parser)

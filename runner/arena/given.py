@@ -43,7 +43,7 @@ def make_given_row(suite: Suite, name: str, words: Sequence[str], costs: Sequenc
     row = make_row(["inference=given_draws", "steps=1", *stated], f"{name} {STATED}")
     cells = {}
     for problem, path in _find_files(suite, words):
-        density, model, rng = _load(suite, problem, row.overrides)
+        density, model, rng = load_density(suite, problem, row.overrides)
         read_draws(path, model, density.sample_prior(1, rng.init))
         cells[problem] = [f"inference.file='{path.resolve()}'"]
     return row.model_copy(update={"cells": {PROBLEM_KEY: cells}})
@@ -66,7 +66,7 @@ def _find_files(suite: Suite, words: Sequence[str]) -> Iterator[tuple[str, Path]
 def print_parameters(suite: Suite) -> None:
     """Print the number and the ordered names of the parameters of each problem."""
     for problem in suite.problems:
-        density, *_ = _load(suite, problem, ["inference=given_draws"])
+        density, *_ = load_density(suite, problem, ["inference=given_draws"])
         print_fact(f"{problem}: ", f"{join_names(density.names)} ({len(density.names)})")
 
 
@@ -85,7 +85,7 @@ def join_names(names: Sequence[str]) -> str:
     return ", ".join(shown)
 
 
-def _load(suite: Suite, problem: str, overrides: list[str]) -> tuple[Density, Any, Streams]:
+def load_density(suite: Suite, problem: str, overrides: list[str]) -> tuple[Density, Any, Streams]:
     """The density of a problem, its model, and streams.
 
     Raises:

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from components import registry
-from components.errors import DataUnavailableError, NumericalError
+from components.errors import ConfigMismatchError, DataUnavailableError, NumericalError
 from components.metrics.names import COST_PREFIX
 from runner.arena.suite import Suite
 from runner.catalogue.parts import component_defaults
@@ -52,7 +52,7 @@ def find_length(suite: Suite, limits: Limits, overrides: list[str]) -> list[str]
     """Overrides that adjust the length of a run to its budget; empty if the run cannot be composed
     (freezing reports the reason) or if none of the costs is counted.
     """
-    refusals = (RunnerError, DataUnavailableError)
+    refusals = (RunnerError, DataUnavailableError, ConfigMismatchError)
     if not limits:
         return []
     with suppress_output(), warnings.catch_warnings(), suppress(*refusals):

@@ -156,6 +156,8 @@ def list_checks(lines: pd.DataFrame) -> dict[str, str]:
 
 def command_of(board: Board, row: Row, problem: str) -> str:
     """Command line that runs one cell."""
+    if board.command:
+        return f"{board.command} --methods '{row.name}'"
     cells = row.cells.get("problem", {}).get(problem, [])
     words = quote_words([*row.overrides, *cells])
     chosen = f" --budget {board.budget}" if board.budget else ""

@@ -51,21 +51,26 @@ def snapshot_name(suite: Suite, budget: str, row: str) -> str:
     return ".".join(filter(None, [suite.experiment, budget, row.replace(" ", "_")]))
 
 
+def measure(suite: Suite, budget: str, row: Row) -> Row:
+    """The row with overrides of each problem that adjust the length of its run to the budget."""
+    refuse_frozen(suite, row)
+    limits = suite.budgets.get(budget, {})
+    cells: dict[str, list[str]] = {}
+    for planned in count_each(f"measuring {row.name}", plan(suite.to_study([row]), [])):
+        problem = planned.cell[PROBLEM_KEY]
+        norm = choose_norm(suite, problem, planned.overrides)
+        length = find_length(suite, limits, [*planned.overrides, *norm])
+        cells[problem] = norm + length + row.cells.get(PROBLEM_KEY, {}).get(problem, [])
+    return row.model_copy(update={"cells": row.cells | {PROBLEM_KEY: cells}})
+
+
 def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[str]) -> Snapshot:
     """Compose a row on every problem, with a length set by the budget, and save the snapshot.
 
     Raises:
         ConfigError: the row is invalid, or cannot be composed with any problem.
     """
-    refuse_frozen(suite, row)
-    limits = suite.budgets.get(budget, {})
-    cells: dict[str, list[str]] = {}
-    for planned in count_each("measuring", plan(suite.to_study([row]), [])):
-        problem = planned.cell[PROBLEM_KEY]
-        norm = choose_norm(suite, problem, planned.overrides)
-        length = find_length(suite, limits, [*planned.overrides, *norm])
-        cells[problem] = norm + length + row.cells.get(PROBLEM_KEY, {}).get(problem, [])
-    measured = row.model_copy(update={"cells": row.cells | {PROBLEM_KEY: cells}})
+    measured = measure(suite, budget, row)
     name = snapshot_name(suite, budget, row.name)
     study = suite.to_study([measured])
     snapshot = snapshots.take(study, name, [], output_dir, modules)

@@ -89,6 +89,11 @@ COMMANDS = {
         "arena [run|show]",
         "rank your method against all others on problems with known answers",
     ),
+    "fit": Command(
+        "runner.arena.fit.command",
+        "fit <file>:<function>",
+        "run all methods on your density or model (NumPyro, PyMC, Stan), recommend one",
+    ),
     "archive": Command(
         "runner.report.exchange.archive",
         "archive <study>",

@@ -144,22 +144,25 @@ class OwnDensity(ForeignDensity, KnownMoments):
         return self.moments(setting)
 
     def read_text(self, data_dir: Path) -> str:
-        """Content of the file ``data``, or an empty object.
+        """Content of the file ``data``, or an empty object, as in ``read_object``."""
+        return "{}" if self.data is None else read_object(self.data, data_dir)
 
-        Raises:
-            DataUnavailableError: the file does not exist.
-            ConfigMismatchError: the file is not a JSON object."""
-        if self.data is None:
-            return "{}"
-        text = find_own_file("data", self.data, data_dir).read_text(encoding="utf-8")
-        try:
-            if not isinstance(json.loads(text), dict):
-                raise ValueError("no object")
-        except ValueError as error:
-            raise ConfigMismatchError(
-                f"dataset.data={self.data}: {error}; must be a JSON object of numbers and arrays"
-            ) from error
-        return text
+
+def read_object(file: str, data_dir: Path) -> str:
+    """Content of a JSON file.
+
+    Raises:
+        DataUnavailableError: the file does not exist.
+        ConfigMismatchError: the file is not a JSON object."""
+    text = find_own_file("data", file, data_dir).read_text(encoding="utf-8")
+    try:
+        if not isinstance(json.loads(text), dict):
+            raise ValueError("no object")
+    except ValueError as error:
+        raise ConfigMismatchError(
+            f"dataset.data={file}: {error}; must be a JSON object of numbers and arrays"
+        ) from error
+    return text
 
 
 def check_length(

@@ -25,6 +25,7 @@ class Board:
     budget: str
     lines: pd.DataFrame
     user_rows: Sequence[Row] = ()
+    command: str = ""  # that runs a row by its name; empty: runner arena run
 
     @cached_property
     def own(self) -> list[str]:

@@ -53,6 +53,7 @@ def own_files(tmp_path, monkeypatch):
     weights = {"0.weight": torch.zeros(10, 64), "0.bias": torch.zeros(10)}
     save_file(weights, tmp_path / "w.safetensors")
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     yield
     for name in files:  # another test has different modules with these names
         sys.modules.pop(Path(name).stem, None)
@@ -139,7 +140,7 @@ def test_insufficient_memory_is_reported(make_job, monkeypatch, error):
     monkeypatch.setattr(type(job.inference), "init", init)
     with pytest.raises(
         RunFailure,
-        match=r"^out of memory \(.*\); reduce batch_size, ",
+        match=r"^out of memory \(.* more were requested\); reduce batch_size, ",
     ):
         run(job)
     facts = read(job.folder)

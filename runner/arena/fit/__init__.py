@@ -1,0 +1,1 @@
+"""``runner fit``: a user's density or model with every method that fits it."""
