@@ -84,7 +84,7 @@ def table_row(entry: Entry) -> tuple[str, ...]:
     cell = find_cell(entry)
     number = cell.cell.number
     if number is None:
-        raise ValueError(f"{cell}: nothing is printed")
+        raise ValueError(f"{cell}: no printed number")
     counts = count_verdicts(entry.study)
     return (
         f"[{entry.study}](docs/results/{entry.study}.md)",

@@ -163,7 +163,8 @@ def make_prose(check: bool) -> list[str]:
 def build_parser() -> argparse.ArgumentParser:
     """Options of the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m scripts.results", description="Pages of docs/results from kept scores."
+        prog="python -m scripts.results",
+        description="Writes the pages of docs/results from kept scores.",
     )
     add = parser.add_argument
     add("study", nargs="*", help="names of pages (default: all that have kept scores)")
@@ -175,7 +176,9 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="take scores from the records of the named studies in DIR",
     )
-    add("--as", dest="launched", metavar="NAME", help="name that the one study was launched under")
+    add(
+        "--as", dest="launched", metavar="NAME", help="name under which the only study was launched"
+    )
     return parser
 
 

@@ -90,7 +90,7 @@ def _ess(draws: HoldsDraws, scores: Scores, name: str, which: str, chains: int, 
     unit = "chain" if chains * draws.replicates == draws.n_chains else "superchain"
     title = f"{which} ESS is above {limits.ESS_PER_CHAIN} a {unit}"
     if name not in scores:
-        return Check(title, None, "not among the scores")
+        return Check(title, None, "not computed")
     total = _worst(scores, name, largest=False)
     value = total / chains
     statistic = diagnostics.bulk_ess if name == "ess" else diagnostics.tail_ess
@@ -111,7 +111,7 @@ def _judge(
     If it failed, the detail names the coordinate with the worst value between its two parts.
     """
     if math.isnan(value):
-        return Check(title, False, "no chain ever moved in any coordinate")
+        return Check(title, False, "no chain moved in any coordinate")
     where = "" if passed else diagnostics.format_worst_coordinate(draws, statistic, value)
     return Check(title, passed, where.join(detail), is_short=True)
 

@@ -200,7 +200,7 @@ def _parser(command: str, description: str) -> Parser:
 
 def _pack(argv: list[str]) -> int:
     parser = _parser("pack", "Packs a row that was run: scores, records, configs, plug-ins.")
-    parser.add_argument("overrides", nargs="*", help="the row, as it was run")
+    parser.add_argument("overrides", nargs="*", help="overrides of the row, as in its run")
     parser.add_argument("--as", dest="name", help=AS_HELP)
     parser.add_argument("--to", type=Path, metavar="FILE", help="the file (default: ROW.zip)")
     add_origin(parser)

@@ -23,7 +23,7 @@ PLURALS = {"study": "studies", "inference": "inference", "published": "published
 HINTS = (
     ("runner list inference/sgmcmc", "one family"),
     ("runner show inference/sgld", "all keys of a component"),
-    ("runner list --all", "everything, one a line"),
+    ("runner list --all", "everything, one per line"),
 )
 Overview = dict[str, dict[str, list[str]]]  # group -> family -> names
 
@@ -45,7 +45,7 @@ def main(argv: list[str]) -> int:
         help=f"one of {', '.join(GROUPS)}, or a family of one: inference/sgmcmc, "
         "study/gallego/4 (chapter 4)",
     )
-    parser.add_argument("--all", action="store_true", help="everything, one a line")
+    parser.add_argument("--all", action="store_true", help="everything, one per line")
     conf_folders.add_option(parser)
     plugins.add_option(parser, "a module with components of your own to include")
     args = parser.parse_args(argv[1:])

@@ -45,7 +45,7 @@ def find(run: str, output_dir: Path) -> Path:
         return matching[0]
     if matching:
         names = ", ".join(f"{folder.parent.name}/{folder.name}" for folder in matching[:5])
-        raise ConfigError(f"{run}: {len(matching)} runs begin so: {names}")
+        raise ConfigError(f"{run}: {len(matching)} runs begin with this: {names}")
     raise ConfigError(
         f"{run}: no such run under {output_dir} (give a folder, the beginning of a signature, or experiment/signature)"
     )

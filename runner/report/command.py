@@ -54,7 +54,7 @@ def _build_parser() -> Parser:
         default=[],
         metavar="FILE",
         help="each a <study>_replicates.csv of an earlier report or of another machine; "
-        "their scores count as well",
+        "their scores are included",
     )
     parser.add_argument(
         "--only", action="append", default=[], metavar="KEY=VALUE,…", help=ONLY_HELP
@@ -65,7 +65,7 @@ def _build_parser() -> Parser:
         help="also LaTeX tables, column-wide figures and references, in paper/",
     )
     conf_folders.add_option(parser)
-    plugins.add_option(parser, "as for runner study; a report imports none")
+    plugins.add_option(parser, "as for runner study, but a report does not import it")
     return parser
 
 

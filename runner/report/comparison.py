@@ -205,7 +205,7 @@ def warnings(runs: list[ComparedRecord]) -> list[str]:
                 f"{run.label} failed checks ({'; '.join(names)}): do not trust its results"
             )
         if run.facts["state"] != "done":
-            description = "shown is its result" if run.result else "it has no evaluation yet"
+            description = "its result is shown" if run.result else "it has no evaluation yet"
             if run.step is not None:
                 description = f"its scores are from the evaluation at step {run.step}"
             messages.append(f"{run.label} is {run.facts['state']}: {description}")

@@ -45,8 +45,8 @@ def find_snapshot(given: argparse.Namespace, output_dir: Path, reads_only: bool)
             )
         if _has_changed(given.study, old_snapshot):
             out.print(
-                f"note     {given.study} has changed since it was frozen ({old_snapshot.taken}); using the frozen version, "
-                "--fresh takes the new one",
+                f"note     {given.study} has changed since it was frozen ({old_snapshot.taken}); using the frozen version "
+                "(--fresh takes the new one)",
             )
         if not reads_only:
             foreign = set(old_snapshot.plugins) - set(list_named_plugins(given))

@@ -86,7 +86,7 @@ class Functions:
         """The published number."""
         match = self.lookup.find_one(key)
         if match.cell.number is None:
-            raise ProseError(f"{match}: nothing is printed")
+            raise ProseError(f"{match}: no printed number")
         return match.cell.number.text.replace("-", "−")
 
     def apart(self, key: str) -> str:

@@ -26,9 +26,7 @@ def test_target_is_selected_by_label():
         match=r"^attacker.target=chat: .* cat, dog, emu; choose one",
     ):
         find_class_index("chat", animals, "pets", "attacker.target")
-    with pytest.raises(
-        ConfigMismatchError, match=r"^attacker.members.1.target=10: digits has classes 0 to 9; "
-    ):
+    with pytest.raises(ConfigMismatchError, match=r"^attacker.members.1.target=10: .* 0 to 9; "):
         find_class_index(10, [str(i) for i in range(10)], "digits", "attacker.members.1.target")
 
 

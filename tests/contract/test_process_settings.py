@@ -44,7 +44,7 @@ def test_chains_of_wrong_shape_are_refused():
     problem, rng = load("mixture_of_gaussians_2d")
     model = component("model", "target_density").build(problem, rng)
     state = init_chains(model, problem, None, 4, rng)
-    with pytest.raises(ValueError, match=r"theta is \[1, 2\], the chains are \[4, 2\]"):
+    with pytest.raises(ValueError, match=r"theta is \[1, 2\], .* \[4, 2\]"):
         advance(state, state.theta[:1], 0, 1)
 
 

@@ -61,7 +61,7 @@ DECLARED = [
     (
         Net,
         {"build": lambda self, problem, rng: None, "offers": Model.__dict__["offers"]},
-        "Mine has no offers; annotate what build returns, or declare offers",
+        "Mine has no offers; annotate the return type of build, or declare offers",
     ),
     (Data, {"kind": "densities"}, "kind: unknown word 'densities'; did you mean density?"),
     (
@@ -88,9 +88,7 @@ def test_wrong_declaration_raises_one_line(base, declared, message):
 
 
 def test_class_without_base_raises_one_line():
-    with pytest.raises(
-        ConfigMismatchError, match=r"int does not derive from a base class .* model requires"
-    ):
+    with pytest.raises(ConfigMismatchError, match=r": int .* base class .* model requires"):
         check_declared("model", "mine", int)
 
 
@@ -118,7 +116,7 @@ def test_plugin_with_unknown_yaml_keys_is_refused(register_plugin, monkeypatch):
     register_plugin(HEAD + "class Mine(Inference):\n    lr: float\n    steps: int\n")
     import_plugins(["mine_to_be_wrong"])
     with pytest.raises(
-        ConfigError, match=r"inference=wrong_one \(mine_to_be_wrong.py, line 3\): Mine has no init"
+        ConfigError, match=r"inference=wrong_one \(mine_to_be_wrong.py, line 3\): .* init"
     ):
         build_component("inference", {"name": "wrong_one", "lr": 0.1}, "inference")
     monkeypatch.setattr("runner.compose.check.check_declared", lambda *_: None)

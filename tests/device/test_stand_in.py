@@ -175,5 +175,5 @@ def test_device_without_float64_is_refused(device, make_job, monkeypatch):
 
 
 def test_unknown_device_number_is_refused(device):
-    with pytest.raises(ConfigError, match=r"device=standin:1: this machine has 1 of this kind"):
+    with pytest.raises(ConfigError, match=r"device=standin:1: .* has 1 "):
         job.check_device("standin:1", "float32")

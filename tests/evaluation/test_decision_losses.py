@@ -123,7 +123,7 @@ def test_expected_loss_matches_realised_loss():
 
 def test_wrong_keys_are_refused():
     for costs in ([[0.0, 1.0], [1.0]], [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0]], [[0.0], [1.0]]):
-        with pytest.raises(ValidationError, match="costs: must have a row for each action"):
+        with pytest.raises(ValidationError, match=r"costs: .* a row for each action"):
             keys("costs", costs=costs)
     problem = small_problems.classes(n=12, n_inputs=2, n_classes=2)
     with pytest.raises(ConfigMismatchError, match=r"decision\.costs: 3 columns, but .* 2 classes"):

@@ -175,11 +175,11 @@ def test_many_draws_are_thinned_with_warning(monkeypatch):
     data = regression()
     mean, covariance, _ = exact(data.train.x, data.train.y)
     monkeypatch.setattr(module, "MOST_NUMBERS", 4 * 100 * N)
-    with pytest.warns(IncompleteResultWarning, match="only every 5th draw, 100 of 500"):
+    with pytest.warns(IncompleteResultWarning, match="every 5th draw, 100 of 500"):
         tree = inference_groups(data, draws_of(mean, covariance), Streams(0))
     assert dict(tree["posterior"].sizes) == {"chain": 4, "draw": 100}
     assert tree["sample_stats"]["lp"].shape == tree["log_likelihood"]["y"].shape[:2] == (4, 100)
-    with pytest.warns(IncompleteResultWarning, match="16 draws: az.loo requires 25 or more"):
+    with pytest.warns(IncompleteResultWarning, match="16 draws: .* 25 or more"):
         inference_groups(data, draws_of(mean, covariance, n=4), Streams(0))
     with pytest.raises(ConfigMismatchError, match="no draws are stored yet"):
         inference_groups(data, draws_of(mean, covariance, n=0), Streams(0))
@@ -217,7 +217,7 @@ def test_networks_are_stored_as_function_values():
     "posterior", [PointEstimate(Net(1.0)), VariationalPosterior(Net(1.0), n_predict=5), object()]
 )
 def test_posterior_without_draws_is_refused(posterior):
-    with pytest.raises(ConfigMismatchError, match="no draws of parameters; use a sampler"):
+    with pytest.raises(ConfigMismatchError, match="draws of parameters; use a sampler"):
         inference_groups(regression(), posterior, Streams(0))
 
 

@@ -146,7 +146,7 @@ def test_jitter_rises_as_needed_and_is_reported():
 def test_failed_factorisation_names_quantity_and_key():
     with pytest.raises(
         NumericalError,
-        match=r"Cholesky of K_zz of top failed even with jitter 0.01; raise model.jitter",
+        match=r"K_zz of top .* jitter 0.01; raise model.jitter",
     ):
         jittered_cholesky(-torch.eye(3), 1e-6, "K_zz of top")
     with pytest.raises(NumericalError, match="K_zz of top is not finite"):

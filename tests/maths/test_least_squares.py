@@ -169,7 +169,7 @@ def test_too_few_rows_are_refused():
         least_squares(X[:2], y[:2], NOISE)
     twice = torch.cat([X, X[:, :1]], 1)
     with pytest.raises(
-        NumericalError, match="no column that is constant or a linear combination of others"
+        NumericalError, match=r"no column .* constant .*remove it from dataset.inputs"
     ):
         least_squares(twice - twice.mean(0), y)
     with pytest.raises(NumericalError, match="no row"):

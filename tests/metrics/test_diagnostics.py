@@ -189,7 +189,7 @@ def test_too_few_draws_are_reported_without_scores(n):
 def test_single_chain_has_no_rhat():
     with pytest.warns(
         IncompleteResultWarning,
-        match="rhat: 1 chain is too few, 2 required; raise inference.chains",
+        match="rhat: 1 chain .*; raise inference.chains",
     ):
         worst, _ = convergence(sample(50, chains=1))
     assert list(worst) == ["ess", "ess_tail"]

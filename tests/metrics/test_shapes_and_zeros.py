@@ -24,7 +24,7 @@ def test_different_shapes_are_named():
     check_shape("x", torch.zeros(3, 4), None, 4)
     check_same_shape("x", torch.zeros(3, 4), torch.zeros(1, 4))  # one truth for all replicates
     with pytest.raises(
-        ConfigMismatchError, match=r"^the draws have shape 3 × 4, but the data have shape 3 × 5"
+        ConfigMismatchError, match=r"draws .* 3 × 4, .* data .* 3 × 5; choose a model"
     ):
         check_shape("the draws", torch.zeros(3, 4), 3, 5)
     for given in (torch.zeros(3), torch.zeros(3, 1), torch.zeros(2, 4)):

@@ -94,7 +94,7 @@ def test_excess_draws_and_parameters_are_thinned_or_left_out(tmp_path, monkeypat
     # seven draws of three chains and two parameters fit
     monkeypatch.setattr(inference_data, "MOST_NUMBERS", 3 * 2 * 7)
     sample = draws(["a", "b"], stats={"lp": torch.arange(60.0).reshape(3, 20)})
-    with pytest.warns(IncompleteResultWarning, match="posterior.nc holds every 3th draw, 6 of 20"):
+    with pytest.warns(IncompleteResultWarning, match="posterior.nc .* every 3th draw, 6 of 20"):
         tree = open_tree(sample, tmp_path)
     assert tree.posterior.draw.values.tolist() == [2, 5, 8, 11, 14, 17]
     np.testing.assert_array_equal(tree.posterior["b"], sample.values[:, 2::3, 1].numpy())
@@ -102,7 +102,7 @@ def test_excess_draws_and_parameters_are_thinned_or_left_out(tmp_path, monkeypat
     (tmp_path / "posterior.nc").unlink()
     with pytest.warns(
         IncompleteResultWarning,
-        match="posterior.nc is not written: 3 chains of 12 parameters exceed the limit",
+        match="posterior.nc .* 3 chains of 12 parameters .* limit",
     ):
         assert write(draws([], size=12), tmp_path) == []
     assert list(tmp_path.iterdir()) == []

@@ -130,8 +130,8 @@ def test_table_of_pixels_is_read_as_images(make_job, tmp_path):
     assert math.isfinite(result["robust_accuracy"][0])
     with pytest.raises(
         ConfigError,
-        match=r"dataset\.bounds: must be one minimum .* for all columns, .* scale each to \[0, 1\]",
+        match=r"dataset\.bounds: .* one minimum .* scale each to \[0, 1\]",
     ):
         make_job(*words[:4], "dataset.bounds=[[0,255],[0,1]]", *words[5:])
-    with pytest.raises(ConfigError, match=r"attacker\.eps: 300 exceeds the range of inputs"):
+    with pytest.raises(ConfigError, match=r"attacker\.eps: 300 .* range of inputs"):
         run(make_job(*words, "dataset.image_shape=[4,4]", "attacker=fgsm", "attacker.eps=[0,300]"))

@@ -32,7 +32,5 @@ def test_sizes_equal_those_of_the_model():
             return x[..., :1]
 
     assert model_dims(Model(), cpu) == (2, 1)
-    with pytest.raises(
-        ConfigMismatchError, match="observes 1 values at a time, but dataset=test has 2"
-    ):
+    with pytest.raises(ConfigMismatchError, match=r"1 values at a time, .* dataset=test has 2"):
         check_sizes(problem, Model())

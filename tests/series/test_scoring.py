@@ -88,7 +88,7 @@ def test_zero_median_is_an_error_that_names_the_key(series):
     y, _ = series
     y[1, :, 1] = 0.0
     with pytest.raises(
-        ConfigMismatchError, match=r"observation dimension 2 is 0; set dataset.score_weights=equal"
+        ConfigMismatchError, match=r"dimension 2 is 0; set dataset.score_weights=equal"
     ):
         PredictionScore(weights="inverse_median").check(y)
     PredictionScore().check(y)

@@ -105,7 +105,9 @@ def check_declared(role: str, name: str, cls: type) -> None:
         if requirement:
             fix = f"declare requires = Requirements({requirement}=…) in the class"
         elif returned:
-            fix = f"annotate what {returned.method} returns, or declare {variable} in the class"
+            fix = (
+                f"annotate the return type of {returned.method}, or declare {variable} in the class"
+            )
         else:
             fix = f"declare {variable} = … in the class"
         if not (gives_requirement(cls, requirement) if requirement else hasattr(cls, variable)):

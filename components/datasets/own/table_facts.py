@@ -48,7 +48,7 @@ def input_facts(
             f"{list_names(constant, MOST)}: without information; add them to dataset.exclude"
         )
     if unseen:
-        out["texts not learnt from"] = list_names(unseen, MOST)
+        out["texts without training rows"] = list_names(unseen, MOST)
     names = [name for column in encoded.values() for name in column.column.input_names]
     X = torch.from_numpy(np.concatenate([column.values for column in encoded.values()], 1)[kept])
     if pairs := name_collinear(X, names):
@@ -95,7 +95,7 @@ def class_facts(
         )
     }
     if only_tested:
-        out["classes not learnt from"] = (
+        out["classes without training rows"] = (
             f"{list_names(only_tested, MOST)}: only in test rows, which count in the scores"
         )
     return out

@@ -115,7 +115,7 @@ class DataSharing(Dilemma):
         if not (self.T > self.R > self.P > self.S and 2 * self.R > self.T + self.S):
             warnings.warn(
                 IncompleteResultWarning(
-                    "dataset: T > R > P > S and 2R > T + S do not hold: not a prisoner's dilemma"
+                    "dataset: the game is not a prisoner's dilemma, because T > R > P > S and 2R > T + S do not both hold"
                 ),
                 stacklevel=1,
             )

@@ -108,7 +108,7 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
                 else "set it to null"
             )
             raise ValueError(
-                f"extra_samples: is required by, and only for, coefficient=oracle; {mend}"
+                f"extra_samples: only coefficient=oracle uses it, and requires it; {mend}"
             )
         return self
 

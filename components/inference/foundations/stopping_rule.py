@@ -105,7 +105,7 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
             ),
             "until_short": (f"width={self.width:g}: no interval is that short", "raise either"),
             "negative_binomial": (
-                f"tails={self.tails}: they cannot occur",
+                f"tails={self.tails}: they cannot all occur",
                 "lower the first or raise the second",
             ),
         }

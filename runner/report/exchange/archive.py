@@ -192,7 +192,9 @@ def main(argv: list[str]) -> int:
         epilog="Records are packed as they are, including names of users, machines and folders. "
         "Exit code 0, or 2 for a study that was never launched here.",
     )
-    parser.add_argument("study", help="name of a study, or that under which it was launched (--as)")
+    parser.add_argument(
+        "study", help="name of a study, or the name under which it was launched (--as)"
+    )
     parser.add_argument(
         "--to",
         type=Path,

@@ -153,7 +153,7 @@ class QueuedJob:
         if state not in ENDED:
             self.seen_ended = None
             return None
-        # on a shared disk the result may appear some seconds after the job's end
+        # on a shared disk the result may appear a few seconds after the job's end
         self.seen_ended = self.seen_ended or time.monotonic()
         return 1 if time.monotonic() - self.seen_ended >= RESULT_SECONDS else None
 

@@ -140,9 +140,7 @@ class Forecast:
         if total is None:
             return f"{number}; time estimate after the first steps"
         n_others = sum(self.records.seconds(run) is None for run in self.waiting.values())
-        others = (
-            f", assuming that {n_others} without a record are like the others" if n_others else ""
-        )
+        others = f", assuming that the {n_others} without a record take as long" if n_others else ""
         time_left = f"about {format_seconds(total)} with {self.jobs} in parallel"
         return f"{number}, {time_left}, from records of similar runs{others}"
 

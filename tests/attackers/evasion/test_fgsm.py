@@ -93,11 +93,11 @@ def test_victim_without_gradient_is_refused():
     method = component("inference", "fit")
     state, _ = train(method, component("model", "irf", trees=5), problem, 1)
     victim = Attacked(method.posterior(state), problem.bounds)
-    with pytest.raises(ValueError, match="attacker: requires the input gradient of the victim"):
+    with pytest.raises(ValueError, match=r"^attacker: .*; attack a network"):
         FGSM.perturb(victim, problem.test.x, problem.test.y, Streams(0), 0.1)
 
 
 @pytest.mark.parametrize("eps", [[], [0.2, 0.1], [0.1, 0.1], [-0.1]])
 def test_sizes_must_increase(eps):
-    with pytest.raises(ValidationError, match=r"eps: must be a list of increasing|eps\.0"):
+    with pytest.raises(ValidationError, match=r"eps: .* increasing|eps\.0"):
         threat(FGSM, eps)

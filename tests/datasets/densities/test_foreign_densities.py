@@ -76,7 +76,7 @@ def test_second_derivative_is_refused_in_one_line(program):
     target, _ = load("stan", program=str(program))
     theta = torch.zeros(1, 2, dtype=F64, requires_grad=True)
     (slope,) = grad(target.log_density(theta).sum(), theta, create_graph=True)
-    with pytest.raises(ConfigMismatchError, match="use a method that needs only the gradient"):
+    with pytest.raises(ConfigMismatchError, match=r"use a method .* only the gradient"):
         grad(slope.sum(), theta)
 
 
@@ -86,9 +86,7 @@ def test_rejected_point_has_density_zero(program):
     value, gradient = value_and_gradient(target.log_density, theta)
     assert value.tolist() == [-torch.inf, -1.0]
     assert gradient[0].tolist() == [0.0, 0.0]
-    with pytest.raises(
-        ConfigMismatchError, match=r"not finite at any of 3 starts; set dataset\.start"
-    ):
+    with pytest.raises(ConfigMismatchError, match=r"any of 3 starts; set dataset\.start"):
         load("stan", program=str(program), start_mean=[-50.0, 0.0])
 
 
@@ -196,9 +194,7 @@ def test_nuts_on_eight_schools_matches_quadrature(name):
 @pytest.mark.slow
 def test_numpyro_model_without_latent_sites_is_refused():
     pytest.importorskip("numpyro", reason="numpyro is not installed")
-    with pytest.raises(
-        ConfigMismatchError, match="numpyro_observed: the model has no continuous parameter"
-    ):
+    with pytest.raises(ConfigMismatchError, match=r"numpyro_observed: .*; add one with a prior"):
         load("numpyro", function="own_things:numpyro_observed")
 
 

@@ -191,13 +191,11 @@ def test_overflowing_action_values_are_an_error():
     from components.errors import NumericalError
 
     idle = component("attacker", "fixed_policy", plays="random")
-    with pytest.raises(
-        NumericalError, match=r"inference: the policy is not finite; lower inference.alpha"
-    ):
+    with pytest.raises(NumericalError, match=r"inference: .*; lower inference.alpha"):
         game("Loud", learner("q_learning"), opponent=idle, episodes=60, kwargs={"limit": 5})
     with pytest.raises(
         NumericalError,
-        match=r"attacker.agent: the policy is not finite; lower attacker.agent.alpha",
+        match=r"attacker.agent: .*; lower attacker.agent.alpha",
     ):
         game(
             "Loud",

@@ -47,7 +47,7 @@ def test_mask_of_actions_is_refused_in_every_form(form, monkeypatch):
     monkeypatch.setattr("parallel_envs.Telling", lambda: Telling(MASKED[form]), raising=False)
     with pytest.raises(
         ConfigMismatchError,
-        match=r"the info of \w+ has \w+; every action must be allowed .*remove the mask",
+        match=r"the info of \w+ has \w+; .*remove the mask",
     ):
         load("pettingzoo", replicates=1, env="parallel_envs:Telling")
 

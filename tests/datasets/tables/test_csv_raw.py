@@ -77,11 +77,11 @@ def test_sizes_are_in_the_units_of_raw_columns(load_table):
     space.check_sizes([0, 8, 16], "linf", problem.name)
     with pytest.raises(
         ConfigMismatchError,
-        match=r"attacker\.eps: 300 exceeds the range of inputs .*\[0, 255\], .* e\.g\. 8 for 8 of 255",
+        match=r"attacker\.eps: 300 .*\[0, 255\], .* e\.g\. 8 for 8 of 255",
     ):
         space.check_sizes([0, 300], "linf", problem.name)
     with pytest.warns(
         QuestionableConfigWarning,
-        match=r"attacker\.eps: at most 0\.0314, but inputs .* e\.g\. 8 for 8 of 255 grey levels",
+        match=r"attacker\.eps: at most 0\.0314, .* e\.g\. 8 for 8 of 255",
     ):
         space.check_sizes([0, 8 / 255], "linf", problem.name)

@@ -60,11 +60,9 @@ def test_replicate_r_is_tested_on_fold_r():
     )
     assert torch.equal(by_replicate.test.x, by_key.test.x)
     assert by_replicate.test.y.sum() == 100
-    with pytest.raises(
-        ConfigMismatchError, match=r"replicates: reviews has only 10 folds, one per replicate"
-    ):
+    with pytest.raises(ConfigMismatchError, match=r"replicates: .* 10 folds"):
         dataset.load(Streams(0, replicate=10), setting)
-    with pytest.raises(ValueError, match=r"fold: must be 0 to 9, not 10; lower dataset\.fold"):
+    with pytest.raises(ValueError, match=r"fold: .* 0 to 9, .*; lower dataset\.fold"):
         component("dataset", "reviews", fold=10)
 
 
@@ -106,7 +104,7 @@ def test_archive_of_imdb_is_read_as_written_by_hand(tmp_path, monkeypatch):
     assert read_imdb(path, False)[0][3] == (("Good.",), 1)
     monkeypatch.setattr(imdb, "EACH", 3)
     read_imdb.cache_clear()
-    with pytest.raises(DamagedFileError, match="3 reviews are expected in train/neg, found 2"):
+    with pytest.raises(DamagedFileError, match=r"3 reviews .* train/neg, found 2"):
         read_imdb(path, True)
 
 
@@ -122,7 +120,7 @@ def test_stand_in_of_imdb_has_its_own_name():
 def test_mismatched_tokenizer_is_refused(tmp_path):
     with pytest.raises(
         DataUnavailableError,
-        match=r"dataset\.tokenizer: .*tokenizer\.json does not exist; copy the tokenizer",
+        match=r"dataset\.tokenizer: .*tokenizer\.json .*; copy the tokenizer",
     ):
         component("dataset", "reviews", simulated=True, tokenizer=str(tmp_path)).identity(
             tmp_path, True

@@ -82,7 +82,7 @@ def test_invalid_threats_name_the_key(overrides, message):
 
 
 def test_word_sizes_are_integers():
-    with pytest.raises(ConfigError, match=r"^attacker.eps: must be whole numbers of changed words"):
+    with pytest.raises(ConfigError, match=r"^attacker.eps: .* words, e\.g\. \[0, 1, 2\]"):
         job(*SPAM, "attacker=word_insertion", "attacker.eps=[0,0.5]")
 
 

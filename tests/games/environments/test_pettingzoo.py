@@ -123,12 +123,14 @@ def test_changed_environment_is_detected_on_resume():
     after = world.step(s, *moves(world, g), g).s_next
     assert torch.equal(world.step(s, *moves(world, g), g).s_next[:, :2], after[:, :2])  # restarted
     world.step(after, *moves(world, g), g)
-    with pytest.raises(ConfigMismatchError, match="a state after 1 moves cannot be restored"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"dataset.env: .* after 1 moves .*; .* reset\(seed=…\)"
+    ):
         world.step(after, *moves(world, g), g)
     s[:, 3] += 1
     with pytest.raises(
         ConfigMismatchError,
-        match="returns a different first observation than before; check if the environment has changed",
+        match=r"dataset.env: .*; check if the environment has changed",
     ):
         world.step(s, *moves(world, g), g)
 
@@ -174,7 +176,7 @@ def test_players_may_be_numbers(make_job):
     )
     with pytest.raises(
         ConfigMismatchError,
-        match=r"dataset.agent=3: not a player of parallel_envs:Odd, which has 0, 1, 2",
+        match=r"dataset.agent=3: .* parallel_envs:Odd, .* 0, 1, 2",
     ):
         begin(make_job(*RUN, *numbers, "dataset.agent=3"))
 

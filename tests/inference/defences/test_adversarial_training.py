@@ -105,9 +105,7 @@ def test_resumed_run_is_bit_identical(tmp_path, attacker, settings):
 
 def test_invalid_keys_are_refused():
     problem = classes()
-    with pytest.raises(
-        ConfigMismatchError, match="attacker=none: a defence requires an evasion attack"
-    ):
+    with pytest.raises(ConfigMismatchError, match=r"attacker=none: .* requires an evasion attack"):
         TrainingThreat(problem, 0.1)
     problem.attacker = component("attacker", "gaussian_contamination")
     with pytest.raises(ConfigMismatchError, match="attacker=gaussian_contamination"):

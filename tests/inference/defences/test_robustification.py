@@ -158,7 +158,7 @@ def test_run_ending_before_defence_is_reported():
     problem = spam()
     with pytest.warns(
         IncompleteResultWarning,
-        match=r"the defence is untrained.*lower inference\.undefended_steps or raise steps",
+        match=r"untrained.*lower inference\.undefended_steps or raise steps",
     ):
         method.posterior(train(method, LOGISTIC, problem, 5)[0])
     with warnings.catch_warnings():
@@ -169,9 +169,7 @@ def test_run_ending_before_defence_is_reported():
 
 def test_unsupported_training_attacks_are_refused():
     problem = spam()
-    with pytest.raises(
-        ConfigMismatchError, match=r"inference\.train_eps: 1\.5 is not a number of changed inputs"
-    ):
+    with pytest.raises(ConfigMismatchError, match=r"inference\.train_eps: 1\.5 .*; use an integer"):
         train(robustification(train_eps=1.5), LOGISTIC, problem, 1)
     problem.attacker = None
     with pytest.raises(ConfigMismatchError, match="a defence requires an evasion attack"):

@@ -74,7 +74,7 @@ def test_bound_never_falls_and_a_fall_stops_the_run(name):
     assert (gains > -1e-9).all()
     assert float(info["elbo"]) == state.objective.max()
     assert set(inference.posterior(state).scores()) == {"nelbo"}
-    with pytest.raises(NumericalError, match="the objective of a start decreased by 1 nats"):
+    with pytest.raises(NumericalError, match=r"objective .* decreased by 1 nats"):
         inference.step(replace(state, objective=state.objective + 1), batch, rng)
 
 

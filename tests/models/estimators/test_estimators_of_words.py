@@ -79,6 +79,6 @@ def test_invalid_inputs_are_refused_in_one_line():
         problem.train.y[:] = 1
         with pytest.raises(
             ConfigMismatchError,
-            match=r"dataset\.n_train: only 1 of 2 classes occur in the training texts; raise it",
+            match=r"dataset\.n_train: .* 1 of 2 classes .*; raise it",
         ):
             train(FIT, model, problem, 1)

@@ -207,14 +207,12 @@ def test_local_noise_is_refused_where_pixels_share_their_weights():
 
 
 def test_invalid_input_is_refused_in_one_line():
-    with pytest.raises(
-        ConfigMismatchError, match=r"model=cnn: the inputs of small are not images; .* model=mlp"
-    ):
+    with pytest.raises(ConfigMismatchError, match=r"model=cnn: .* small .* images; .* model=mlp"):
         cnn().build(classes(), Streams(0))
     with pytest.raises(
         ConfigMismatchError,
-        match=r"model\.channels: 6 × 5 pixels are too small for 3 poolings; use at most 2",
+        match=r"model\.channels: 6 × 5 pixels .* 3 poolings; use at most 2",
     ):
         cnn(channels=[1, 1, 1]).build(images(), Streams(0))
-    with pytest.raises(ValueError, match="kernel: must be odd, not 4; use 5"):
+    with pytest.raises(ValueError, match=r"kernel: .* not 4; use 5"):
         cnn(kernel=4)

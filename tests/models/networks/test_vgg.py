@@ -102,7 +102,5 @@ def test_penalty_is_the_negative_log_prior():
 
 
 def test_invalid_inputs_are_refused_in_one_line():
-    with pytest.raises(
-        ConfigMismatchError, match=r"the inputs of small are not images; choose a dataset of images"
-    ):
+    with pytest.raises(ConfigMismatchError, match=r"small .*; choose a dataset of images"):
         SMALL_VGG.build(classes(), Streams(0))

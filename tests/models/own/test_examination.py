@@ -91,7 +91,7 @@ def test_declared_logits_are_accepted_unless_rows_sum_to_one():
 def test_independent_class_probabilities_are_normalised():
     with pytest.warns(
         QuestionableConfigWarning,
-        match=r"the rows of .*Victim sum to .* each is divided by its sum",
+        match=r"rows of .*Victim sum .* divided by its sum",
     ):
         net = build(classes(), outputs="probabilities", last="sigmoid")
     p = net._answers(net.theta, classes().test.x)
@@ -101,7 +101,7 @@ def test_independent_class_probabilities_are_normalised():
 def test_real_labels_reject_outputs_of_classes():
     with pytest.raises(
         ConfigMismatchError,
-        match=r"model\.outputs=probabilities: small has real labels; leave it out",
+        match=r"model\.outputs=probabilities: .*; leave it out",
     ):
         build(real(), outputs="probabilities", inputs=3, n_outputs=2)
     build(real(), inputs=3, n_outputs=2, last="sigmoid")
@@ -190,7 +190,7 @@ def test_impossible_class_has_the_least_logit():
 def test_non_finite_gradient_is_refused_before_training():
     with pytest.raises(
         ConfigMismatchError,
-        match=r"parameters is not finite at the start of training .* or use inference=fixed",
+        match=r"parameters is not finite .* or use inference=fixed",
     ):
         train(component("inference", "map"), model("LogOfSoftmax"), classes(), 1)
     train(component("inference", "fixed"), model("LogOfSoftmax"), classes(), 1)
@@ -202,7 +202,7 @@ def test_untrainable_network_is_refused_before_training(name, inference):
     keys = {"mean_field_vi": {"estimator": "weights"}}.get(inference, {})
     with pytest.raises(
         ConfigMismatchError,
-        match=r"are not differentiable in its parameters.* or use inference=fixed",
+        match=r"differentiable in its parameters.* or use inference=fixed",
     ):
         train(component("inference", inference, **keys), model(name), classes(), 1)
 
@@ -228,7 +228,7 @@ def test_gradient_attacker_requires_input_gradients(name):
     problem.attacker = component("attacker", "pgd")
     with pytest.raises(
         ConfigMismatchError,
-        match=r"are not differentiable in its inputs, but attacker=pgd requires the gradient; remove .*attacker=square",
+        match=r"differentiable in its inputs, .* attacker=pgd .*; remove .*attacker=square",
     ):
         build(problem, name)
 

@@ -183,9 +183,7 @@ def test_recurrent_module_uses_the_given_parameters():
 
 
 def test_module_with_copies_of_its_parameters_is_refused():
-    with pytest.raises(
-        ConfigMismatchError, match="forward must read its parameters, not copies"
-    ) as error:
+    with pytest.raises(ConfigMismatchError, match="forward must read its parameters") as error:
         model("own_things:Keeping").build(classes(n_inputs=2, n_classes=2), Streams(0))
     assert "\n" not in str(error.value)
 
@@ -207,7 +205,7 @@ def test_foreign_weights_are_refused(tmp_path):
     save_file({"first.weight": torch.zeros(3, 9)}, tmp_path / "w.safetensors")
     with pytest.raises(
         ConfigMismatchError,
-        match=r"lacks scale, first.bias, norm.weight and \d+ more; first.weight is \[3, 9\]",
+        match=r"lacks scale, first.bias, .* \d+ more; first.weight .* \[3, 9\]",
     ):
         model(path=str(tmp_path / "w.safetensors"), arguments={"inputs": 4, "outputs": 3}).build(
             classes(), Streams(0)

@@ -64,9 +64,7 @@ def test_equal_shapes_with_other_names_require_an_order(tmp_path):
     names = {"first": 0, "second": 2, "head": 4}
     path = save_weights(tmp_path, rename_layers(net, names))
     given = {"name": "mlp", "widths": [4, 4]}
-    with pytest.raises(
-        ConfigMismatchError, match=r"first and second have the same shape.*model\.layers=\[…\]"
-    ):
+    with pytest.raises(ConfigMismatchError, match=r"first and second .*model\.layers=\[…\]"):
         build_from_file(classes(), path, given)
     check_function(net, path, given, layers=list(names))
 
@@ -188,9 +186,9 @@ def test_log_odds_head_equals_one_of_two_classes(tmp_path, tasks):
 
 def test_log_odds_require_binary_labels_and_the_last_layer(tmp_path):
     path = save_weights(tmp_path, mlp(4, 7, 5, 1))
-    with pytest.raises(ConfigMismatchError, match=r"4\.weight is \[1, 5\] instead of \[3, 5\]"):
+    with pytest.raises(ConfigMismatchError, match=r"4\.weight .*\[1, 5\] .*\[3, 5\]"):
         build_from_file(classes(), path, SMALL | {"widths": [7, 5]})
-    with pytest.raises(ConfigMismatchError, match=r"0\.weight is \[7, 4\] instead of \[14, 4\]"):
+    with pytest.raises(ConfigMismatchError, match=r"0\.weight .*\[7, 4\] .*\[14, 4\]"):
         build_from_file(classes(n_classes=2), path, SMALL | {"widths": [14, 5]})
     head = {"head.weight": torch.ones(1, 3), "head.bias": torch.ones(1)}
     asked = {"head.weight": (2, 3), "head.bias": (2,), "body.weight": (3, 3)}

@@ -21,7 +21,7 @@ FOLDER = str(Path(__file__).parent.parent.parent / "fixtures" / "roberta")
 def test_folder_without_weights_is_named(tmp_path):
     with pytest.raises(
         DataUnavailableError,
-        match=r"model\.folder: .* lacks config\.json and model\.safetensors; copy RoBERTa's",
+        match=r"model\.folder: .* config\.json .* model\.safetensors; copy RoBERTa's",
     ):
         build_model("roberta", texts(), folder=str(tmp_path))
 
@@ -52,11 +52,11 @@ def test_wrong_tokens_and_long_texts_are_refused():
     model = component("model", "roberta", folder=FOLDER)
     with pytest.raises(
         ConfigMismatchError,
-        match=r"has 49 distinct tokens, but the weights support 30; set dataset\.tokenizer",
+        match=r" 49 distinct tokens, .* 30; set dataset\.tokenizer",
     ):
         model.build(texts(words=50), Streams(0))
     with pytest.raises(
         ConfigMismatchError,
-        match=r"dataset\.length: texts have up to 39 tokens, but model=roberta supports 38",
+        match=r"dataset\.length: .* 39 tokens, .* model=roberta supports 38",
     ):
         model.build(texts(length=39), Streams(0))

@@ -123,8 +123,8 @@ def test_invalid_inputs_are_refused_in_one_line():
     for model in (SMALL_LSTM, SMALL_TRANSFORMER):
         with pytest.raises(
             ConfigMismatchError,
-            match=r"the inputs of small are not tokens; choose dataset=reviews or dataset=imdb",
+            match=r"small .* tokens; choose dataset=reviews or dataset=imdb",
         ):
             model.build(classes(n_classes=2), Streams(0))
-    with pytest.raises(ValueError, match=r"heads: 3 heads do not divide 16 dimensions"):
+    with pytest.raises(ValueError, match=r"heads: 3 heads .* 16 .*; use a divisor"):
         component("model", "text_transformer", heads=3)

@@ -28,10 +28,10 @@ def test_problems_add_overrides():
 
 def test_user_suite_is_read(toy_suite):
     assert load_suite("toy") == toy()
-    with pytest.raises(ConfigError, match="arena tiy: no such suite, did you mean toy"):
+    with pytest.raises(ConfigError, match=r"arena tiy: .* did you mean toy"):
         load_suite("tiy")
     toy_suite.write_text(yaml.safe_dump(TOY | {"budgts": {}}))
-    with pytest.raises(ConfigError, match="budgts: unknown key, did you mean budgets"):
+    with pytest.raises(ConfigError, match=r"budgts: .* did you mean budgets"):
         load_suite("toy")
 
 
@@ -51,7 +51,7 @@ def test_extended_suite_has_all_problems_and_scores(toy_suite):
     kept = read_kept_lines(suite)[["row", "problem"]]
     assert kept.to_numpy().tolist() == [["SGLD", "wide"], ["SGLD", "normal"]]
     toy_suite.with_name("most.yaml").write_text(yaml.safe_dump(more | {"extends": "more"}))
-    with pytest.raises(ConfigError, match=r"more\.yaml: extends: another suite extends this one"):
+    with pytest.raises(ConfigError, match=r"more\.yaml: extends: .*; leave it out"):
         load_suite("most")
 
 
@@ -77,7 +77,7 @@ def test_score_without_direction_is_shown_but_not_ranked():
 
 def test_budgets_are_parsed_by_name():
     assert (toy().budget(None), toy(budgets={}).budget(None)) == ("small", "")
-    with pytest.raises(ConfigError, match="--budget huge: no such budget; there are: small"):
+    with pytest.raises(ConfigError, match=r"--budget huge: .*: small"):
         toy().budget("huge")
 
 

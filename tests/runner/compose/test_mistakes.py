@@ -140,7 +140,7 @@ def test_insufficient_memory_is_reported(make_job, monkeypatch, error):
     monkeypatch.setattr(type(job.inference), "init", init)
     with pytest.raises(
         RunFailure,
-        match=r"^out of memory \(.* more were requested\); reduce batch_size, ",
+        match=r"^out of memory \(.*\); reduce batch_size, ",
     ):
         run(job)
     facts = read(job.folder)

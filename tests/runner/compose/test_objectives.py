@@ -26,9 +26,7 @@ def test_job_returns_means_over_replicates(monkeypatch):
     monkeypatch.delenv(OBJECTIVES_VARIABLE, raising=False)
     assert values(result, None) == 1.5
     assert values(result, "accuracy") == 0.625
-    with pytest.raises(
-        ConfigError, match="objective=accurcy: unknown metric, did you mean accuracy"
-    ):
+    with pytest.raises(ConfigError, match=r"objective=accurcy: .* did you mean accuracy"):
         values(result, "accurcy")
     monkeypatch.setenv(OBJECTIVES_VARIABLE, "accuracy|nlpp")
     assert values(result, None) == [0.625, 1.5]
@@ -97,5 +95,5 @@ def test_first_line_describes_objective_and_rows(words, objective, line):
 def test_unknown_score_is_refused_before_the_first_trial():
     goal = list_objectives("+experiment=digits_fgsm")
     goal.check([single("robust_accuracy/eps=0.1", None)])
-    with pytest.raises(ConfigError, match="objective=reward: not a score of supervised problems"):
+    with pytest.raises(ConfigError, match=r"objective=reward: .* supervised problems"):
         goal.check([single("reward", None)])

@@ -191,7 +191,7 @@ def test_full_disk_is_one_line_and_loses_nothing(make_job, monkeypatch):
     monkeypatch.setattr(checkpoint, "write_bytes", full)
     with pytest.raises(
         RunFailure,
-        match=r"disk full: .* cannot be written; free some space, then repeat the command",
+        match=r"disk full: .*; free some space, then repeat the command",
     ):
         run(job)
     monkeypatch.setattr(checkpoint, "write_bytes", real)

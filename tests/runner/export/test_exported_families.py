@@ -162,13 +162,13 @@ def test_topics_of_new_documents_are_predicted(tmp_path):
     assert values[0].argmax() != values[1].argmax()
     counts = pd.DataFrame({"saw": [1.0], "drill": [2.0]})
     assert (model.predict(counts).to_numpy() == values[1]).all()
-    with pytest.raises(ConfigError, match="neither a column text nor one named by a word"):
+    with pytest.raises(ConfigError, match=r"neither a column text .* word"):
         model.predict(pd.DataFrame({"area": [1.0]}))
 
 
 def test_posterior_of_a_density_is_not_exportable(tmp_path):
     result = run("moe", "steps=30", smoke=True, tracking=False, output_dir=str(tmp_path / "o"))
-    with pytest.raises(ConfigError, match="of a density problem predicts nothing for new rows"):
+    with pytest.raises(ConfigError, match=r"density problem .* new rows"):
         result.export(tmp_path / "moe.zip")
     assert not (tmp_path / "moe.zip").exists()
 

@@ -100,10 +100,10 @@ def test_rows_that_do_not_fit_are_named(model, change, message):
 
 
 def test_rows_without_their_columns_are_named(model, tmp_path):
-    with pytest.raises(ConfigError, match="kind is a text column; give a frame"):
+    with pytest.raises(ConfigError, match=r"kind .*; give a frame"):
         model.predict(np.zeros((2, 3)))
     (tmp_path / "rows.csv").write_text("area,kind,sea\n50,hut,true\n60,hut,maybe\n")
-    with pytest.raises(ConfigError, match=r"rows.csv, line 3: sea is 'maybe', not a number"):
+    with pytest.raises(ConfigError, match=r"rows.csv, line 3: sea is 'maybe'"):
         model.predict(tmp_path / "rows.csv")
 
 
@@ -176,7 +176,7 @@ def test_documents_are_counted_in_the_models_vocabulary():
     assert counts.counts.tolist() == [1, 2]
     assert counts.lengths.tolist() == [2, 0]
     assert to_documents(pd.DataFrame({"saw": [2]}), words, "rows").words.tolist() == [1]
-    with pytest.raises(ConfigError, match="neither a column text nor a column named by a word"):
+    with pytest.raises(ConfigError, match=r"predict: .* column text .* word .*; words are"):
         to_documents(pd.DataFrame({"area": [1.0]}), words, "rows")
     with pytest.raises(ConfigError, match="nonnegative integers"):
         to_documents(pd.DataFrame({"saw": [0.5]}), words, "rows")
@@ -192,7 +192,7 @@ def test_rows_without_a_finite_prediction_are_counted(model, monkeypatch):
     predictive = model.predictive(np.zeros((2, 4)))
     predictive.mu[:, 1] = np.nan
     monkeypatch.setattr(type(model.asked), "ask", lambda *_: predictive)
-    with pytest.warns(RunnerWarning, match="1 of 2 predictions are not finite"):
+    with pytest.warns(RunnerWarning, match="1 of 2 predictions .*; their cells are empty"):
         frame = model.predict(pd.DataFrame(NEW))
     assert frame["mean"].isna().tolist() == [False, True]
     assert frame["q0.5"].isna().tolist() == [False, True]

@@ -127,11 +127,11 @@ def test_equal_seeds_repeat_and_a_missing_seed_continues():
 
 
 def test_invalid_requests_are_refused():
-    with pytest.raises(ConfigError, match=r"coin_gam: no such game, did you mean coin_game\?"):
+    with pytest.raises(ConfigError, match=r"coin_gam: .* did you mean coin_game\?"):
         parallel_env("coin_gam")
     with pytest.raises(ConfigError, match="size"):
         parallel_env("coin_game", size=1)
     env = parallel_env("coin_game", size=3)
     env.reset(seed=0)
-    with pytest.raises(ValueError, match="opponent_1: 4 is not an action in Discrete"):
+    with pytest.raises(ValueError, match=r"opponent_1: 4 .* Discrete"):
         env.step({"decision_maker": 0, "opponent_1": 4})

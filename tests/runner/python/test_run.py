@@ -84,9 +84,7 @@ def test_learnt_posterior_is_the_scored_one():
     assert tuple(final.value) == result.scores["nlpp"].values
     assert list(final.replicate) == [0, 1]
     assert result.config["model"]["name"] == "probit_regression"
-    with pytest.raises(
-        ConfigError, match=r"predict: x has shape \(2, 1\), but cavi_probit requires rows of 3"
-    ):
+    with pytest.raises(ConfigError, match=r"predict: .* \(2, 1\), .* rows of 3"):
         result.predict(np.zeros((2, 1)))
 
 
@@ -227,7 +225,7 @@ def test_diverged_run_raises_an_error(monkeypatch):
     monkeypatch.setattr(execute, "check_scores", trouble)
     with pytest.raises(
         RunFailure,
-        match=r"^diverged: elbo is nan; lower inference.lr \(now 1\); the last good checkpoint is kept$",
+        match=r"^diverged: elbo is nan; lower inference.lr \(now 1\); .* checkpoint is kept$",
     ):
         run("cavi_probit", **KEYS)
 

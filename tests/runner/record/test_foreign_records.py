@@ -32,7 +32,7 @@ def test_pipes_and_devices_are_never_read(record, kind):
     assert load_facts(record) is None
     assert read_lines(record) == []
     assert not is_locked(record / "lock")
-    with pytest.raises(ConfigError, match=r"config.yaml: cannot be read \(not a plain file\)"):
+    with pytest.raises(ConfigError, match=r"config.yaml: .*\(not a plain file\)"):
         read_config(record)
     with pytest.raises(OSError, match="not a plain file"):
         read_plain(record / "mlflow.json")

@@ -151,9 +151,7 @@ def test_run_without_its_lease_writes_nothing(make_job):
     write_lease(job.folder, AWAY)
     contents = {p.name: p.read_bytes() for p in job.folder.iterdir() if p.is_file()}
     for write in (lambda: mine.save(state="done"), mine.flush, mine.sync):
-        with pytest.raises(
-            lease.LeaseLostError, match="lease lost: process 1 on other has taken over the run"
-        ):
+        with pytest.raises(lease.LeaseLostError, match="lease lost: process 1 on other "):
             write()
     mine.close()
     assert {p.name: p.read_bytes() for p in job.folder.iterdir() if p.is_file()} == contents

@@ -92,5 +92,5 @@ def test_files_without_scores_are_refused(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
         read_earlier({"b": tmp_path / "b.csv"}, STUDY)
     (tmp_path / "c.csv").write_text("table,row\n")
-    with pytest.raises(ConfigError, match="has no column column; give the <study>_replicates"):
+    with pytest.raises(ConfigError, match="column column; give the <study>_replicates"):
         read_earlier({"c": tmp_path / "c.csv"}, STUDY)

@@ -21,7 +21,7 @@ def test_only_restricts_rows_columns_and_runs(study):
     assert part.study.columns(table) == ["1000"]
     assert part.study.reference == "sMDGP, tuned"
     assert restrict(study, ["model=igp"]).study.reference is None
-    with pytest.raises(ConfigError, match="no run has igpp, did you mean igp"):
+    with pytest.raises(ConfigError, match="igpp, did you mean igp"):
         restrict(study, ["model=igpp"])
 
 

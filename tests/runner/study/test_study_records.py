@@ -113,7 +113,7 @@ def test_forecast_scales_similar_records(tmp_path):
     assert both.before() == "2 runs, about 4 min with 1 in parallel, from records of similar runs"
     three = forecast(tmp_path, *runs, other, jobs=2)
     assert three.records.seconds(other) is None
-    assert three.before().endswith("assuming that 1 without a record are like the others")
+    assert three.before().endswith("assuming that the 1 without a record take as long")
     new = forecast(tmp_path, other)
     assert new.before() == "1 run; time estimate after the first steps"
     assert new.remaining_seconds([]) is None

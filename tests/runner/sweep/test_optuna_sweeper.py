@@ -136,7 +136,7 @@ def test_user_error_stops_a_sweep(sweep, tmp_path):
     def wrong(cfg: DictConfig) -> float:
         raise ConfigError("steps=0: out of range, must be > 0")
 
-    with pytest.raises(ConfigError, match=r"first 3 trials failed for the same reason: steps=0"):
+    with pytest.raises(ConfigError, match=r"first 3 trials .* same reason: steps=0"):
         sweep(wrong, X, "hydra.sweeper.n_trials=50")
     # corrected, under the same name: a study with only failures restarts
     assert len(sweep(quadratic, X, "y=1", "hydra.sweeper.n_trials=2").trials) == 2

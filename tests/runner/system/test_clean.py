@@ -64,7 +64,7 @@ def test_only_replaceable_files_are_removed(outputs, tmp_path, capsys):
     assert "records of smoke runs: 1, 2.0 MB" in output
     assert "checkpoints of finished runs: 1, 2.0 MB" in output
     assert "files and folders of killed processes: 2, 0.0 MB" in output
-    with pytest.raises(ConfigError, match="cannot ask without a terminal; add --yes"):
+    with pytest.raises(ConfigError, match="without a terminal; add --yes"):
         main(clean)
     assert all(folder.is_dir() for folder in outputs.values())
     assert main([*clean, "--yes"]) == 0
@@ -82,9 +82,7 @@ def test_only_replaceable_files_are_removed(outputs, tmp_path, capsys):
     lock.close()
     assert main([*clean, "checkpoints", "--yes"]) == 0
     assert "nothing to remove" in capsys.readouterr().out
-    with pytest.raises(
-        ConfigError, match="clean: smokes must be one of smoke, orphans, checkpoints"
-    ):
+    with pytest.raises(ConfigError, match=r"clean: smokes .* smoke, orphans, checkpoints"):
         main([*clean, "smokes"])
 
 

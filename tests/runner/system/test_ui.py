@@ -59,7 +59,7 @@ def test_remote_server_is_named_and_not_started_again(serve_calls, monkeypatch, 
 
 
 def test_missing_store_is_not_created(serve_calls, tmp_path):
-    with pytest.raises(ConfigError, match="MLflow store not found; execute a run first"):
+    with pytest.raises(ConfigError, match=r"MLflow store .*; execute a run first"):
         ui.main(["ui", "--output-dir", str(tmp_path)])
     assert not serve_calls
     assert list(tmp_path.iterdir()) == []
@@ -78,7 +78,7 @@ def test_occupied_port_is_named(serve_calls, tmp_path):
 
 @pytest.mark.parametrize("port", ["0", "70000", "http", "-1"])
 def test_invalid_port_is_refused(port, serve_calls):
-    with pytest.raises(ConfigError, match="must be a port, 1 to 65535"):
+    with pytest.raises(ConfigError, match="port, 1 to 65535"):
         ui.main(["ui", f"--port={port}"])
 
 

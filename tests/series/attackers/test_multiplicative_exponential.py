@@ -38,9 +38,7 @@ def test_factor_multiplies_the_noise_and_not_the_observation():
 
 def test_attack_requires_the_noise():
     problem, rng = load("wiener_velocity", n_steps=10)
-    with pytest.raises(
-        ConfigMismatchError, match="is unknown for this dataset; use a simulated dataset"
-    ):
+    with pytest.raises(ConfigMismatchError, match=r"unknown .*; use a simulated dataset"):
         component("attacker", "multiplicative_exponential").corrupt(
             Clean(problem.observations), rng
         )

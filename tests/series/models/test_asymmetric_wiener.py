@@ -118,6 +118,6 @@ def test_other_data_are_refused():
     problem, rng = load("wiener_velocity", n_steps=3)
     with pytest.raises(
         ConfigMismatchError,
-        match="needs the two noise scales, which dataset=wiener_velocity does not provide",
+        match=r"model=.* noise scales, .* dataset=wiener_velocity",
     ):
         component("model", "asymmetric_wiener").build(problem, rng)

@@ -246,7 +246,5 @@ def test_dates_without_a_calendar_are_refused_before_any_work(tmp_path):
     from dataclasses import replace
 
     problem = problem_of(tmp_path, ["1950", "1951", "1952"])
-    with pytest.raises(
-        ConfigMismatchError, match="the date 'soon' is not in ISO 8601; give dates as 2011-01-03"
-    ):
+    with pytest.raises(ConfigMismatchError, match=r"'soon' .*; give dates as 2011-01-03"):
         replace(problem, dates=("1950", "soon", "1952"))

@@ -68,7 +68,7 @@ def test_series_rows_equal_those_of_its_file(tmp_path):
     assert series.columns.time.date_format == "%d.%m.%Y"
     rows = tmp_path / "rows.csv"
     rows.write_text("month;promo\n31.12.2022;1\n\n31.01.2023;0\n")
-    with pytest.warns(UserWarning, match=r"rows.csv: skipped lines: 1, .* first at line 3"):
+    with pytest.warns(UserWarning, match=r"rows.csv: .* 1, .* first at line 3"):
         frame = read_rows(rows, series.columns)
     expected = dates_ahead(series.dates, 3, 2)
     check_times(frame, series.columns.time, expected, "rows.csv")

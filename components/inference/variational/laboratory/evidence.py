@@ -11,6 +11,7 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Batch
 from components.errors import NumericalError
+from components.inference.log_joint import log_joint
 from components.inference.variational.global_gaussian import GlobalGaussian
 from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
@@ -21,11 +22,6 @@ LEVELS = 150
 MOVES = 3
 CHUNK = 1_000  # draws per likelihood evaluation
 TARGET_ACCEPTANCE = 0.3  # target acceptance rate of moves
-
-
-def log_joint(model: LogJoint, theta: Tensor, train: Batch) -> Tensor:
-    """log p(y, θ), θ [K, P] -> [K]."""
-    return model.log_likelihood(theta, train).sum(1) + model.log_prior(theta)
 
 
 def laplace(model: LogJoint, train: Batch, start: Tensor) -> tuple[Tensor, Tensor]:

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.distributions import MultivariateNormal, kl_divergence
 from torch.testing import assert_close
 
-from components.inference.variational.laboratory.evidence import log_joint
+from components.inference.log_joint import log_joint
 from components.inference.variational.laboratory.frozen import Frozen
 from runner.errors import ConfigError
 from runner.execution.rng import Streams

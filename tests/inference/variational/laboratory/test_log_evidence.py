@@ -9,7 +9,8 @@ from support.runs.configured import component, load
 from support.small.small_problems import real
 from support.targets.known_targets import F64
 
-from components.inference.variational.laboratory.evidence import log_evidence, log_joint
+from components.inference.log_joint import log_joint
+from components.inference.variational.laboratory.evidence import log_evidence
 from runner.execution.rng import Streams
 
 
