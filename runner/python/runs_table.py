@@ -79,15 +79,18 @@ WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
 }
 
 
-def _parse_filters(words: list[str]) -> dict[str, Any]:
-    """Conditions by column or dotted key.
+def _parse_filters(words: list[str], output_dir: Path) -> dict[str, Any]:
+    """Conditions by column or dotted key, and the ids of named runs.
 
     Raises:
-        ConfigError: a word is not of the form ``key=value``.
+        ConfigError: a word is neither of the form ``key=value`` nor the name of a run.
     """
-    filters = {}
+    filters: dict[str, Any] = {}
     for word in words:
-        key, _, value = word.partition("=")
+        key, equals, value = word.partition("=")
+        if not equals:
+            filters.setdefault("id", []).append(find(word, output_dir).name)
+            continue
         if not key:
             raise ConfigError(f"runner runs: {word}: must be key=value, such as state=done")
         try:
@@ -129,10 +132,7 @@ def main(argv: list[str]) -> int:
     target = arguments.to
     if target is not None and target.suffix not in WRITERS:
         raise ConfigError(f"--to {target}: must end with {', '.join(WRITERS)}")
-    names = [word for word in arguments.filters if "=" not in word]
-    filters = _parse_filters([word for word in arguments.filters if "=" in word])
-    if names:
-        filters["id"] = [find(name, arguments.output_dir).name for name in names]
+    filters = _parse_filters(arguments.filters, arguments.output_dir)
     if clash := filters.keys() & {"output_dir", "settings", "parts"}:
         raise ConfigError(f"runner runs: {', '.join(clash)}: unknown column or key of the config")
     frame = runs(arguments.output_dir, settings=arguments.setting, parts=arguments.parts, **filters)

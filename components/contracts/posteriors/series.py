@@ -91,6 +91,7 @@ class Part(NamedTuple):
     mean: Tensor  # [T]
     lower: Tensor  # 2.5 % quantile [T]
     upper: Tensor  # 97.5 % quantile [T]
+    columns: dict[str, Tensor]  # mean contribution of each column of the block [T]
 
 
 class ForecastMoments(NamedTuple):

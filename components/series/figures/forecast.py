@@ -37,8 +37,10 @@ def forecast(
         lower, upper = (found.quantile(level)[:, 0] for level in (0.025, 0.975))
         draw_band(axis, t, (found.mean[:, 0], lower, upper), "forecast")
         axis.set_ylabel(label)
-    axis.plot(axis_times(dates, begin, n), seen[begin:].cpu(), ".", ms=4, color=GREY, label="seen")
-    axis.plot(t, future.cpu(), ".", ms=5, color=BLACK, label="what followed")
+    axis.plot(
+        axis_times(dates, begin, n), seen[begin:].cpu(), ".", ms=4, color=GREY, label="observed"
+    )
+    axis.plot(t, future.cpu(), ".", ms=5, color=BLACK, label="observed later")
     label_times(axis, dates)
     legend_above(axis)
     return {"forecast": figure}

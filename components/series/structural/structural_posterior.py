@@ -263,7 +263,8 @@ class StructuralDraws(Draws):
 
     @cached_property
     def components(self) -> list[Part]:
-        """Mean and central 95 % band of each block's part of y at each time."""
+        """Mean and central 95 % band of each block's part of y at each time, and E[x_t β] of its
+        columns over at most 500 draws."""
         pooled = self.contributions.flatten(0, 1)  # [S, T, B]
         if not len(pooled):
             return []
@@ -271,7 +272,20 @@ class StructuralDraws(Draws):
         lower, upper = quantiles(pooled.flatten(1).unsqueeze(0), (0.025, 0.975))
         low = lower.view_as(mean)
         high = upper.view_as(mean)
-        return [Part(name, mean[:, b], low[:, b], high[:, b]) for b, name in enumerate(self.labels)]
+        structure = self.of.structure
+        theta, _ = self._forecast_parameters()
+        effects = (
+            self.of.columns(theta, self.of.design(self.series)) * theta[:, None, structure.beta]
+        )
+        columns: list[dict[str, Tensor]] = [{} for _ in self.labels]
+        for b, name, effect in zip(
+            structure.column_block, structure.column_names, effects.mean(0).T, strict=True
+        ):
+            columns[b][name] = effect
+        return [
+            Part(name, mean[:, b], low[:, b], high[:, b], columns[b])
+            for b, name in enumerate(self.labels)
+        ]
 
     @cached_property
     def residuals(self) -> Tensor:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import sys
-from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from runner.catalogue import plugins
@@ -55,20 +52,6 @@ def _parser() -> Parser:
     return parser
 
 
-@contextmanager
-def _as_file(arguments: Namespace) -> Iterator[Path]:
-    """Context with the file of the model; a run is exported to a temporary file."""
-    file = Path(arguments.model)
-    if file.is_file() or file.suffix == SUFFIX:
-        yield file
-        return
-    from runner.python.loading import load
-
-    run = load(arguments.model, output_dir=arguments.output_dir)
-    with scratch_folder() as folder:
-        yield run.export(folder / f"model{SUFFIX}")
-
-
 def main(argv: list[str]) -> int:
     """Predict the rows of a file; return exit code 0."""
     arguments = _parser().parse_intermixed_args(argv[1:])
@@ -78,7 +61,13 @@ def main(argv: list[str]) -> int:
     except ValueError as error:
         raise ConfigError(f"--{error}") from None
     plugins.import_plugins(arguments.plugin, "--plugin")
-    with _as_file(arguments) as file:
+    file = Path(arguments.model)
+    with scratch_folder() as folder:
+        if not file.is_file() and file.suffix != SUFFIX:
+            from runner.python.loading import load
+
+            run = load(arguments.model, output_dir=arguments.output_dir)
+            file = run.export(folder / f"model{SUFFIX}")
         if arguments.card:
             from runner.python.export.model_file import read_model_file
 

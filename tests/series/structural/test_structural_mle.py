@@ -119,6 +119,8 @@ def test_components_are_drawn_at_the_best_parameters():
     drawn = posterior.contributions[0, :, :, 0].mean(0)
     assert ((drawn - mean[:, 0]) / (covariance[:, 0, 0] / 400).sqrt()).abs().max() < 4.5
     assert torch.allclose(posterior.contributions[0, 0, :, 1], (design.X * theta[0, -2:]).sum(1))
+    effects = sum(posterior.components[1].columns.values())
+    assert torch.allclose(posterior.contributions[0, 0, :, 1], effects)
     scores = data.score(posterior, Streams(0))
     assert {"mape", "coverage90", "one_ahead/mape", "inclusion/a", "cumulative"} <= set(scores)
     figures = set(data.draw(posterior, Streams(0)))
