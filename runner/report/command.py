@@ -62,7 +62,7 @@ def _build_parser() -> Parser:
     parser.add_argument(
         "--paper",
         action="store_true",
-        help="also LaTeX tables, column-wide figures and references, in paper/",
+        help="also LaTeX tables, figures of one or two columns and references, in paper/",
     )
     conf_folders.add_option(parser)
     plugins.add_option(parser, "as for runner study, but a report does not import it")

@@ -100,9 +100,10 @@ def show_result(
     if printed:
         published = _score_rows("published", printed, names, parts[:PARTS], ", published")
         rows += [row for row in published if any(row[1:])]
-    table = _to_table([["", *names], *rows], n_ours)
+    cells = [["", *names], *rows]
+    table = _to_table(cells, n_ours)
     if len(names) > WIDE or measure_words(table) > out.width:
-        table = _to_table([list(row) for row in zip(["", *names], *rows, strict=True)])
+        table = _to_table([list(row) for row in zip(*cells, strict=True)])
     print_uncut(table)
     if len(parts) > PARTS:
         out.print(
@@ -120,10 +121,9 @@ def _score_rows(
     title: str, cells: Mapping[str, str], names: list[str], parts: list[str], suffix: str = ""
 ) -> list[list[str]]:
     """Rows for the total and for each part: a title, and a cell for each metric."""
-    keys = {part: f"/{part}" if part else "" for part in ["", *parts]}
-    return [
-        [part + suffix if part else title, *(cells.get(name + key, "") for name in names)]
-        for part, key in keys.items()
+    totals = [title, *(cells.get(name, "") for name in names)]
+    return [totals] + [
+        [part + suffix, *(cells.get(f"{name}/{part}", "") for name in names)] for part in parts
     ]
 
 
@@ -166,9 +166,7 @@ def show_whereabouts(
         out.print(f"file     {folder / name}")
     for line in left_out:
         note(line)
-    if handover is None:
-        return
-    if announce_trouble(handover):
+    if handover is None or announce_trouble(handover):
         return
     if not handover.complete:
         out.print("MLflow   uploading in the background; runner sync waits for it")

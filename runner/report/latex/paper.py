@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMN_WIDTH_INCHES = 3.3  # inches: a column of the usual two-column style
-SMALLEST = 6.0  # smallest font size in points
+PAGE_WIDTH_INCHES = 6.85  # two columns
+WIDEST_INCHES = 8.0  # width of a figure drawn for a column
+SMALLEST = 7.0  # smallest font size in points
 SOFTWARE = {  # package: its entry in components/references.bib; the version goes with it
     "bayes-runner": "bayes_runner",
     "torch": "paszke2019",
@@ -34,17 +36,18 @@ TESTS = ("student1908", "holm1979")  # sources of the tests of reports
 OVERLAP_TESTS = (*TESTS, "nadeau2003")  # the same where splits overlap
 
 
-def fit_to_column(figure: Figure) -> Figure:
-    """Scale a figure to the width of a column, with fonts of at least ``SMALLEST`` points."""
+def fit_to_column(figure: Figure) -> None:
+    """Scale a figure to the width of a column, or of the page if its panels would be too small, with
+    fonts of at least ``SMALLEST`` points."""
     from matplotlib.text import Text
 
     width, height = figure.get_size_inches()
-    factor = COLUMN_WIDTH_INCHES / width
-    if factor < 1:
+    target = COLUMN_WIDTH_INCHES if width <= WIDEST_INCHES else PAGE_WIDTH_INCHES
+    if target < width:
+        factor = max(target / width, 0.7)
         for text in figure.findobj(Text):
-            text.set_fontsize(max(SMALLEST, text.get_fontsize() * max(factor, 0.7)))
-        figure.set_size_inches(COLUMN_WIDTH_INCHES, height * factor)
-    return figure
+            text.set_fontsize(max(SMALLEST, text.get_fontsize() * factor))
+        figure.set_size_inches(target, height * factor)
 
 
 def bibliography(runs: Sequence[RunView], tests: Sequence[str] = TESTS) -> str:
@@ -96,10 +99,10 @@ def write_paper(
                 paths.append(folder / f"table_{laid.spec.name}{kind}{end}")
                 write_text(paths[-1], text)
     for stem, picture in pictures.items():
-        fitted = picture._replace(figure=fit_to_column(picture.figure))
+        fit_to_column(picture.figure)
         for form in ("pdf", "svg"):
             paths.append(folder / f"{stem}.{form}")
-            write_bytes(paths[-1], fitted.render(form))
+            write_bytes(paths[-1], picture.render(form))
     paths.append(folder / "references.bib")
     tests = OVERLAP_TESTS if any(laid.splits_overlap for laid in tables) else TESTS
     write_text(paths[-1], bibliography(runs, tests))

@@ -5,12 +5,10 @@ import numpy as np
 import pytest
 import torch
 from support.runs.configured import draw_normal, generator
-from support.small.small_games import assert_near, programme
+from support.small.small_games import ROCK, assert_near, programme
 
 from components.games.equilibria.bimatrix import equilibrium, mixtures, sizes
 from components.games.equilibria.matrix_games import equilibria, gain, maximin, worst_case
-
-ROCK = [[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import torch
 from support.runs.configured import F64, component, double, draw_normal, generator, normal
 from support.small.literal_games import literal_moves, safest_policy
 from support.small.small_games import (
+    ROCK,
     assert_near,
     game_of,
     matrix_game,
@@ -21,7 +22,6 @@ from components.games.environments.table_environment import TableEnvironment
 from components.games.equilibria.solved import StageGameSolutions
 
 PENNIES = [[1.0, -1.0], [-1.0, 1.0]]
-ROCK = [[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]]
 RANDOM = draw_normal(3, 3, seed=8).tolist()
 
 

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from support.small.small_problems import check_resumed, classes, component, train
+from support.small.small_problems import attacked_problem, check_resumed, classes, component, train
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
@@ -9,12 +9,6 @@ from components.posteriors.point_estimate import PointEstimate
 from runner.execution.rng import Streams
 
 MLP = component("model", "mlp", widths=[6], activation="tanh")
-
-
-def attacked_problem(attacker="fgsm", dtype=torch.float64, **settings):
-    problem = classes(batch_size=10, dtype=dtype)
-    problem.attacker = component("attacker", attacker, **settings)
-    return problem
 
 
 def defence(**settings):

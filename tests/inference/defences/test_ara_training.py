@@ -6,6 +6,7 @@ import torch
 from support.runs.configured import F64, double, generator, normal, uniform
 from support.small.small_problems import (
     advance,
+    attacked_problem,
     check_resumed,
     classes,
     component,
@@ -24,12 +25,6 @@ from components.posteriors.particles import BlockwiseParticles, Particles
 from runner.execution.rng import Streams
 
 MLP = component("model", "mlp", widths=[5], activation="tanh")
-
-
-def attacked_problem(attacker="fgsm", dtype=F64, **settings):
-    problem = classes(batch_size=10, dtype=dtype)
-    problem.attacker = component("attacker", attacker, **settings)
-    return problem
 
 
 def ara(**settings):

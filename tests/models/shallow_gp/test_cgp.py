@@ -7,13 +7,12 @@ import torch
 from support.runs.configured import build_model
 from support.small.shallow_gp_problems import (
     F64,
+    PLAIN,
     predict,
     problem,
     streams,
 )
 from support.small.small_problems import component
-
-PLAIN = {"hyperprior": None, "lengthscale": 1.5, "variance": 1.0, "jitter": 1e-12}
 
 
 def exact(p, **changes):

@@ -7,6 +7,7 @@ import pytest
 import torch
 from support.runs.configured import build_model, generator
 from support.small.shallow_gp_problems import (
+    PLAIN,
     elbo_of,
     gradient_error,
     kernel_parts,
@@ -20,7 +21,6 @@ from torch.testing import assert_close
 
 from components.maths.kernels import PRODUCT_SHAPES
 
-PLAIN = {"hyperprior": None, "lengthscale": 1.5, "variance": 1.0, "jitter": 1e-12}
 OWN = {"own_lengthscale": 2.0, "own_variance": 0.5}
 SLFM = {"rank": 1, "diagonal": False, "own": "none"}
 

@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 from support.runs.configured import build_model, generator, normal
 from support.small.shallow_gp_problems import (
     F64,
+    PLAIN,
     elbo_of,
     predict,
     problem,
@@ -25,7 +26,6 @@ SHAPES = {
     "matern52": Matern(nu=2.5),
     "squared_exponential": RBF(),
 }
-PLAIN = {"hyperprior": None, "lengthscale": 1.5, "variance": 1.0, "jitter": 1e-12}
 
 
 def exact(p, **changes):

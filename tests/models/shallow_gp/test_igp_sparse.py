@@ -8,13 +8,12 @@ import torch
 from support.runs.configured import build_model, generator
 from support.small.shallow_gp_problems import (
     F64,
+    PLAIN,
     problem,
     scatter_parameters,
 )
 
 from components.models.shallow_gp.labels import group_by_task
-
-PLAIN = {"hyperprior": None, "lengthscale": 1.5, "variance": 1.0, "jitter": 1e-12}
 
 
 def sparse(p, **changes):

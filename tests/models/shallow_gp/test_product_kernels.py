@@ -6,14 +6,13 @@ import torch
 from support.runs.configured import build_model, generator
 from support.small.shallow_gp_problems import (
     F64,
+    PLAIN,
     predict,
     problem,
     scatter_parameters,
 )
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
-
-PLAIN = {"hyperprior": None, "lengthscale": 1.5, "variance": 1.0, "jitter": 1e-12}
 
 
 def regress(features, y, prior, noise, new):

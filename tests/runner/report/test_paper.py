@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from support.runs.small_study import NOISE, STUDY, record
 
 from runner.report import report
-from runner.report.latex.paper import COLUMN_WIDTH_INCHES, SMALLEST, SOFTWARE, TESTS, fit_to_column
+from runner.report.latex.paper import PAGE_WIDTH_INCHES, SMALLEST, SOFTWARE, TESTS, fit_to_column
 from runner.report.latex.text import latex
 from runner.study.table_specs import Splits
 
@@ -88,7 +88,7 @@ def test_figures_are_vectors_of_column_width(study):
     figure = Figure(figsize=(10, 5))
     text = figure.text(0.5, 0.5, "words", fontsize=7)
     fit_to_column(figure)
-    assert figure.get_size_inches() == pytest.approx([COLUMN_WIDTH_INCHES, COLUMN_WIDTH_INCHES / 2])
+    assert figure.get_size_inches() == pytest.approx([PAGE_WIDTH_INCHES, 3.5])
     assert text.get_fontsize() == SMALLEST
 
 

@@ -125,9 +125,8 @@ def test_read_only_commands_fit_the_terminal(folder, width, environment):
 
 def test_runs_are_named_as_printed(folder):
     for name in ("made/aaaa", "made/aaaaaaaaaaaa", "aaaa"):
-        words = ["compare", name, "cccc"]
-        done = subprocess.run([sys.executable, "-m", "runner", *words], cwd=folder, check=True)
-        assert done.returncode == 0
+        words = [sys.executable, "-m", "runner", "compare", name, "cccc"]
+        subprocess.run(words, cwd=folder, check=True)
     assert _answer(["compare", "other/aaaa", "cccc", "--output-dir", str(folder / "outputs")]) == 2
 
 

@@ -63,21 +63,27 @@ def test_console_prints_words_verbatim():
     assert "\x1b" not in words
 
 
+def make_job(config, **changed):
+    run = {"seed": 0, "replicates": 1, "steps": None, "device": "cpu", "dtype": "float32"}
+    settings = {"experiment": "e", "description": "", "threads": 1, "smoke": True} | run | changed
+    return SimpleNamespace(
+        settings=SimpleNamespace(**settings),
+        choice={"model": None, "inference": None} | {role: config[role]["name"] for role in config},
+        signature="abcdefabcdef",
+        notes=["[/note] :fire:"],
+        config=config,
+        data="d[red]:fire:",
+    )
+
+
 def test_header_shows_changed_values_first_as_typed(monkeypatch, capsys):
     monkeypatch.setattr(printer.out, "width", 200)
-    run = {"seed": 0, "replicates": 1, "steps": None, "device": "cpu", "dtype": "float32"}
-    settings = SimpleNamespace(experiment="e", description="", **run, threads=1, smoke=True)
-    keys = {"prior_std": 1.0, "widths": [50, None], "clip": None, "names": ["a b", "c"]}
-    job = SimpleNamespace(
-        settings=settings,
-        choice={"model": "mlp"},
-        signature="abcdefabcdef",
-        notes=[],
-        config={"model": {"name": "mlp", **keys, "kwargs": {"on": True}}},
+    keys = {"name": "map", "lr": 0.5, "a": [50, None], "clip": None, "names": ["a b", "c"]}
+    console.show_composition(
+        make_job({"inference": {**keys, "dropout": "ignored", "b": {"on": True}}})
     )
-    console.show_composition(job)
     lines = capsys.readouterr().out.splitlines()
-    typed = "widths=[50,null]  clip=null  names=['a b',c]  kwargs={on:true}  prior_std=1.0"
+    typed = "lr=0.5  a=[50,null]  clip=null  names=['a b',c]  b={on:true}  dropout=ignored"
     assert lines[1].endswith(typed)
     assert "steps=null" in lines[2]
     # the tree is folded at 100 columns
@@ -86,26 +92,8 @@ def test_header_shows_changed_values_first_as_typed(monkeypatch, capsys):
 
 def test_run_output_prints_user_words_verbatim(monkeypatch, capsys):
     monkeypatch.setattr(printer.out, "width", 200)
-    settings = SimpleNamespace(
-        experiment="e[/x]",
-        description=f"[bold]d :fire: {RED}",
-        seed=0,
-        replicates=1,
-        steps=1,
-        device="cpu",
-        dtype="float32",
-        threads=1,
-        smoke=False,
-    )
     config = {"dataset": {"name": "csv", "path": "a:fire:[b].csv", "title": TITLE}}
-    job = SimpleNamespace(
-        settings=settings,
-        choice={"dataset": "csv", "model": None, "inference": None},
-        config=config,
-        signature="abc",
-        notes=["[/note] :fire:"],
-        data="d[red]:fire:",
-    )
+    job = make_job(config, experiment="e[/x]", description=f"[bold]d :fire: {RED}")
     console.show_composition(job)
     console.show_facts({"data": "x:fire:[/y]"})
     console.show_result(job, {"rmse": [1.0], "rmse/[/a]:fire:": [1.0]})

@@ -20,6 +20,8 @@ from runner.execution.checkpoint import pack, unpack
 from runner.execution.rng import Streams
 
 # agents that forecast by counts, and one that does not forecast
+# rock, paper, scissors
+ROCK = [[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]]
 METHODS = [
     ("q_learning", {}),
     ("fpq_learning", {}),

@@ -76,6 +76,13 @@ def classes(
     )
 
 
+def attacked_problem(attacker="fgsm", dtype=F64, **settings):
+    """Small classes with the attacker of a defence."""
+    problem = classes(batch_size=10, dtype=dtype)
+    problem.attacker = component("attacker", attacker, **settings)
+    return problem
+
+
 def linear_posterior(
     problem: Supervised, noise: float, prior_variance: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
