@@ -95,8 +95,8 @@ class Steps:
 
 
 def assert_equal() -> None:
-    """Assert that five steps equal those of the loop, and separate draws equal shared ones for one
-    row.
+    """Assert that five steps equal the steps of the loop, and that for one row separate draws equal
+    shared ones.
     """
     ours = Steps(50, "shared")
     loop = Steps(50, "shared", by_loop=True)

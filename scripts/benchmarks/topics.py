@@ -90,7 +90,7 @@ def evaluate(problem: Corpus, topics: Tensor) -> float:
 
 
 def fit_ours(problem: Corpus, name: str, steps: int, seed: int, **keys: Any) -> Tensor:
-    """Last draw of topics [K, V] after some steps."""
+    """Last draw of topics [K, V] after a number of steps."""
     rng = Streams(seed)
     inference = component("inference", name, **keys)
     model = component("model", "lda", n_topics=K, alpha=PRIOR, eta=PRIOR).build(problem, rng)

@@ -36,7 +36,7 @@ def load(name: str, seeds: int = 1, seed: int = 0, dtype: Any = torch.float64, *
 
 
 def train(method: Any, model: Any, problem: Any, rng: Any, steps: int) -> Any:
-    """State of an inference method after some steps on its batches."""
+    """State of an inference method after a number of steps on its batches."""
     state = method.init(model, problem, rng)
     for _, batch in problem.batches(method.requires.batch_kind, rng, 0, steps):
         state, _ = method.step(state, batch, rng)

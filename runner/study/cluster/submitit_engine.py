@@ -1,7 +1,7 @@
 """Jobs of a study through submitit: a Slurm job array, or processes on this machine.
 
 States of Slurm's jobs are those printed by ``squeue``, with and without accounting.  The controller
-forgets a job some minutes (``MinJobAge``) after its end, or immediately if it is an array element
+forgets a job a few minutes (``MinJobAge``) after its end, or immediately if it is an array element
 that never started.  A job unknown to a responding controller has therefore ended.
 """
 
