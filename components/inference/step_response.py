@@ -51,7 +51,8 @@ def largest_response(
         return 0.0  # log p is linear
 
     def bent(v: Tensor) -> Tensor:
-        (along,) = torch.autograd.grad(slope, theta, v, retain_graph=True)
+        # of a scalar: for a vector torch imports SymPy, which takes a second
+        (along,) = torch.autograd.grad((slope * v).sum(), theta, retain_graph=True)
         return response.apply(-along)
 
     start = torch.randn(

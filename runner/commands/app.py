@@ -89,7 +89,7 @@ def work(resolved: ResolvedConfig) -> Attempt:
     from runner.execution.execute import run
     from runner.execution.signals import RunInterruptedError, RunPrunedError
 
-    if first:
+    if first or not gc.isenabled():
         gc.freeze()  # imported objects are not garbage
     gc.enable()
     folder: Path | None = None

@@ -49,8 +49,6 @@ def run(argv: list[str]) -> int:
     # Thread pools read these variables when torch is imported, which is later.
     for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[variable] = _threads(argv)
-    # pydantic would search every installed package for plug-ins
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # Hydra then raises its errors, which are reworded here, instead of printing them
     os.environ["HYDRA_FULL_ERROR"] = "1"
     # imported objects stay alive; repeated garbage collection takes a tenth of the import time
@@ -112,6 +110,11 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminate)
     # Child processes, a launcher's too, import no module from the current folder.
     os.environ["PYTHONSAFEPATH"] = "1"
+    # pydantic would search every installed package for plug-ins
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # Idle threads sleep at once instead of spinning, which takes the cores of other programs.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("KMP_BLOCKTIME", "0")
     from runner.terminal import streams
 
     streams.install()

@@ -5,6 +5,7 @@ With ``--watched`` it stops, as after SIGTERM, when its standard input is closed
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -85,6 +86,8 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    # imported objects stay alive; the run enables garbage collection
+    gc.disable()
     from runner.terminal import streams
 
     streams.install()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 import tomllib
@@ -111,3 +112,13 @@ def test_preset_names_the_extra_of_its_launcher():
 def test_windows_is_refused_in_one_line():
     assert cli.platform_message("posix") is None
     assert str(cli.platform_message("nt")).endswith("on Windows run it inside WSL 2")
+
+
+def test_idle_threads_sleep_unless_variables_say_otherwise(command_line, monkeypatch):
+    for variable in ("OMP_WAIT_POLICY", "KMP_BLOCKTIME"):
+        monkeypatch.delenv(variable, raising=False)
+    command_line("--version")
+    assert (os.environ["OMP_WAIT_POLICY"], os.environ["KMP_BLOCKTIME"]) == ("PASSIVE", "0")
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    command_line("--version")
+    assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"

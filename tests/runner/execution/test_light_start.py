@@ -53,10 +53,11 @@ import sys
 from runner.commands import app
 from runner.compose.compose import compose
 
-given = ["smoke=true", "figures=false", "tracking=false", "offline=true", f"output_dir={sys.argv[1]}"]
-for name in ("mog", "digits_fgsm"):
-    assert app.attempt(compose([f"+experiment={name}", *given])).code == 0
-slow = "sklearn scipy.stats scipy.signal scipy.optimize matplotlib xarray arviz_stats mlflow gpytorch numba requests"
+given = ["figures=false", "tracking=false", "offline=true", f"output_dir={sys.argv[1]}"]
+short = "+experiment=mog steps=20 eval_every=20 inference.burn_in=0 inference.thinning=1"
+for words in (short, "+experiment=mog smoke=true", "+experiment=digits_fgsm smoke=true"):
+    assert app.attempt(compose([*words.split(), *given])).code == 0
+slow = "sympy sklearn scipy.stats scipy.signal scipy.optimize matplotlib xarray arviz_stats mlflow gpytorch numba requests"
 heavy = [name for name in slow.split() if name in sys.modules]
 assert not heavy, heavy
 """
