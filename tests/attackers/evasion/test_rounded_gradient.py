@@ -102,7 +102,7 @@ def test_only_networks_are_copied_to_format():
         assert (ours - exact).norm() / exact.norm() < 0.05
     with pytest.raises(
         ConfigMismatchError,
-        match=r"attacker\.precision=bfloat16: this victim does not support the format",
+        match=r"attacker\.precision=bfloat16: .*; use attacker\.precision=full",
     ):
         Attacked(Softmax()).round_gradient("bfloat16")
 

@@ -112,14 +112,14 @@ def test_invalid_return_value_names_user_code(odd):
 def test_missing_package_is_refused(monkeypatch):
     monkeypatch.setattr("components.games.environments.pettingzoo.find_spec", lambda name: None)
     with pytest.raises(
-        ConfigMismatchError, match="PettingZoo is not installed; pip install pettingzoo gymnasium"
+        ConfigMismatchError, match=r"PettingZoo .*; pip install pettingzoo gymnasium"
     ):
         load("pettingzoo", env=WEATHER)
 
 
 @pytest.mark.parametrize("env", ["a b:c", "a:", ":b", "os:path.join", "a/b.py", ""])
 def test_invalid_import_path_is_refused(env):
-    with pytest.raises(ValueError, match="not an import path such as my_game:MyGame"):
+    with pytest.raises(ValueError, match="import path such as my_game:MyGame"):
         component("dataset", "pettingzoo", env=env)
 
 
