@@ -56,11 +56,11 @@ def main(argv: list[str]) -> int:
     conf_folders.use(given.config_dir)
     base = load_suite("posteriors_small")
     budget = base.budget(given.budget)
+    rows = choose_rows(base.rows, given.methods)
+    print_fact("plan     ", f"a long run for the truth, then methods: {len(rows)}")
     name, words = describe_file(given.model, given.data)
     given.overrides += words
     given.plugin, words = split_plugins(given)
-    rows = choose_rows(base.rows, given.methods)
-    print_fact("plan     ", f"a long run for the truth, then methods: {len(rows)}")
     if given.methods:
         for row in rows:  # a name that does not exist or does not fit is an error
             prepare(compose([*base.overrides, *words, *row.overrides]))
@@ -154,5 +154,5 @@ def recommend(board: Board) -> str:
     if not sound:
         return ""
     cost = number(sound[0]["median_cost"])
-    reason = "that solved the problem and passed their checks"
-    return f"{sound[0]['row']}, the cheapest ({cost} gradients) of {len(sound)} methods {reason}"
+    reason = f"that solved the problem and passed their checks ({len(sound)})"
+    return f"{sound[0]['row']}, the cheapest ({cost} gradients) of the methods {reason}"
