@@ -19,7 +19,7 @@ from components.series.forecasting import split
 from components.series.sequence import Sequence
 from runner.execution.rng import Streams
 
-SWEEPS = 4000  # of structural_airline
+SWEEPS = 4000
 FUTURES = 20
 KEPT = 500  # draws used to score forecasts
 
