@@ -82,12 +82,13 @@ TABLES = [
     ("chicken", "defects"),
     ("sharing", "tit for tat"),
 ]
+SHARED = 5  # the first of the tables that share compiled loops
 RANDOM_TABLES = [
     ("friend_or_foe", "smoother"),
-    ("matrix with memory", "forgives"),
-    ("sharing", "mixed"),
     ("grid", "smoother"),
     ("three targets", "smoother"),
+    ("matrix with memory", "forgives"),
+    ("sharing", "mixed"),
 ]
 # action values differ, so that no action is drawn
 GREEDY = {"policy": "epsilon_greedy", "epsilon": 0.0}

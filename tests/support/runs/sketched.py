@@ -11,12 +11,14 @@ from matplotlib.figure import Figure
 PNG = b64decode(  # one transparent pixel
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg=="
 )
+SKETCH = "sketch"  # label of a figure that is not drawn
 _draw_and_save = Figure.savefig
 
 
 def save_sketch(figure: Figure, path: Any, **options: Any) -> None:
     """``Figure.savefig`` that writes one pixel into a record and draws everything else."""
     if isinstance(path, Path) and path.parent.name == "figures":
+        figure.set_label(SKETCH)
         path.write_bytes(PNG)
     else:
         _draw_and_save(figure, path, **options)
