@@ -46,4 +46,4 @@ def test_nuts_is_exact_on_bounded_supports(name, seed):
 
 def test_mean_acceptance_hides_stuck_chains(monkeypatch):
     monkeypatch.setattr(nuts, "harmonic_mean", lambda rate: rate.mean())
-    assert not all(is_right(scores("half_normal_uniform", seed)) for seed in range(2))
+    assert scores("half_normal_uniform", 1, steps=500)["worst_acceptance"] < 0.1
