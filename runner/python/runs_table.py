@@ -91,8 +91,6 @@ def _parse_filters(words: list[str], output_dir: Path) -> dict[str, Any]:
         if not equals:
             filters.setdefault("id", []).append(find(word, output_dir).name)
             continue
-        if not key:
-            raise ConfigError(f"runner runs: {word}: must be key=value, such as state=done")
         try:
             filters[key] = yaml.safe_load(value)
         except yaml.YAMLError:

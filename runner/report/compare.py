@@ -134,14 +134,13 @@ def _add_arrow(metric: str) -> str:
 
 def _print(name: str, table: pd.DataFrame, empty: str = "") -> None:
     """Print a section: a line for each row of a table of texts."""
-    rows = [list(row) for row in table.itertuples(name=None)]
     is_shown = sys.stdout.isatty()
+    if is_shown and len(table.columns) > SIDE_BY_SIDE:
+        table = table.T.replace(ABSENT, "")
+    rows = [list(row) for row in table.itertuples(name=None) if any(row[1:])]
     if is_shown and not rows:
         print(f"{name}: {empty}")
         return
-    if is_shown and len(table.columns) > SIDE_BY_SIDE:
-        table = table.T.replace(ABSENT, "")
-        rows = [list(row) for row in table.itertuples(name=None) if any(row[1:])]
     header = ("", *table.columns)
     print_table(name, header, rows if is_shown else [[name, *row] for row in rows])
 
