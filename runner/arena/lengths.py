@@ -52,10 +52,13 @@ def find_length(suite: Suite, limits: Limits, overrides: list[str]) -> list[str]
     """Overrides that adjust the length of a run to its budget; empty if the run cannot be composed
     (freezing reports the reason) or if none of the costs is counted.
     """
-    refusals = (RunnerError, DataUnavailableError, ConfigMismatchError)
     if not limits:
         return []
-    with suppress_output(), warnings.catch_warnings(), suppress(*refusals):
+    with (
+        suppress_output(),
+        warnings.catch_warnings(),
+        suppress(RunnerError, DataUnavailableError, ConfigMismatchError),
+    ):
         warnings.simplefilter("ignore")
         name = compose(overrides).cfg.inference.name
         keys = component_defaults("inference", name)

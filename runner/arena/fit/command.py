@@ -138,8 +138,8 @@ def find_truth(
     text = f"8 chains of NUTS, R̂ {rhat:.4f}, ESS {ess:,.0f}"
     if not (rhat <= RHAT and ess >= LEAST_ESS):
         raise RunFailure(
-            f"fit: no truth, so nothing is recommended: {text}, but R̂ ≤ 1.01 and ESS ≥ 2,500 are "
-            "required; reparametrise the model, unless the run failed for a reason shown above"
+            f"fit: no truth, so nothing is recommended: {text}, but R̂ ≤ {RHAT} and ESS ≥ {LEAST_ESS:,} "
+            "are required; reparametrise the model, unless the run failed for a reason shown above"
         )
     moments = [
         f"dataset.{key}={[scores[f'{key}/{name}'] for name in names]}" for key in ("mean", "sd")
