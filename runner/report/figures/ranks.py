@@ -39,7 +39,6 @@ class Ranking:
     """Mean ranks (1 is best) and significance of pairs."""
 
     ranks: dict[str, float]
-    n_blocks: int
     p_friedman: float
     distance: float | None  # critical difference; None for tests of pairs
     alike: set[frozenset[str]]
@@ -70,11 +69,11 @@ def rank(scores: pd.DataFrame, test: Literal["nemenyi", "wilcoxon"]) -> Ranking:
     if test == "nemenyi":
         distance = critical_difference(k, n)
         alike = {frozenset((a, b)) for a, b in pairs if abs(ranks[a] - ranks[b]) <= distance}
-        return Ranking(ranks, n, p_friedman, distance, alike)
+        return Ranking(ranks, p_friedman, distance, alike)
     values = {row: dict(enumerate(scores[row])) for row in ranks}
     tested = holm({(a, b): compare(values[a], values[b]) for a, b in pairs})
     alike = {frozenset(rows) for rows, pair in tested.items() if not pair.p_holm <= LEVEL}
-    return Ranking(ranks, n, p_friedman, None, alike)
+    return Ranking(ranks, p_friedman, None, alike)
 
 
 def critical_difference(k: int, n: int, level: float = LEVEL) -> float:

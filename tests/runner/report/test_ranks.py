@@ -54,7 +54,7 @@ def test_pairs_are_separated_by_signed_ranks_after_holm():
 
 def test_bars_join_adjacent_rows_without_differences():
     pairs = {frozenset(p) for p in ("ab", "bc", "cd", "bd")}
-    ranking = Ranking({"a": 1.0, "b": 2.0, "c": 2.5, "d": 3.5}, 9, 0.01, None, pairs)
+    ranking = Ranking({"a": 1.0, "b": 2.0, "c": 2.5, "d": 3.5}, 0.01, None, pairs)
     assert ranking.groups() == [["a", "b"], ["b", "c", "d"]]
     figure = critical_difference_diagram(ranking.ranks, ranking.groups(), 1.2)
     words = [text.get_text() for text in figure.axes[0].texts]

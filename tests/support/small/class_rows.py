@@ -42,10 +42,6 @@ def build_cvae(latent_dim: int = 1, seed: int = 1):
     return module
 
 
-def class_batch(c: int) -> Batch:
-    return Batch(problem().train.x, torch.full((N, 1), c), torch.ones(N, 1, dtype=torch.bool), 1.0)
-
-
 def integrate_evidence(module) -> torch.Tensor:
     """log p(x|y = c) = log ∫ p(x|z, c) N(z|0, 1) dz of one latent dimension, on a fine grid [N,
     C]."""
