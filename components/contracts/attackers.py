@@ -108,7 +108,7 @@ class Evasion(Component):
         """Target classes of the attack.
 
         Returns:
-            Class labels; None in the list stands for any class except the true one.
+            Class labels; None means any class except the true one.
         """
         return frozenset({None})
 

@@ -70,7 +70,7 @@ def class_facts(
     Labels are y [N, T] where ``seen``.
 
     Args:
-        given: the classes are those of ``dataset.classes``, and rows may lack any of them.
+        given: the classes come from ``dataset.classes``, and rows may lack any of them.
 
     Raises:
         ConfigMismatchError: the training labels of a task are all equal.

@@ -15,8 +15,8 @@ class DisARM(AntitheticPairs):
 
         ∂/∂α_l E f = E[½ (f(z) − f(z̃)) (z_l − z̃_l) σ(|α_l|)],   z_l = 1[u < σ(α_l)],   z̃_l = 1[1 − u < σ(α_l)]
 
-    Its variance is at most that of ARM with the same evaluations of f; layers are treated as in
-    ARM.  f and α [S, B, …].  Terms: elbo, of the whole data set in nats.
+    With the same evaluations of f, ARM has at least this variance; layers are treated as in ARM.  f
+    and α [S, B, …].  Terms: elbo, of the whole data set in nats.
 
     Source: Dong, Mnih and Tucker (2020)."""
 

@@ -107,8 +107,8 @@ class AlphaDivergence(Inference[LogJoint, Density, None, NearestGaussiansState])
     For ∫ p = ∫ q = 1 D_α is eq. (17); its limits α → 1 and α → 0 are KL(p ‖ q), matched
     moments, and KL(q ‖ p), variational inference with Z = exp(max ELBO) (eqs. 18, 19); α = ½
     is 4 Hel² (eq. 20).  The free mass affects only Z: the same N(m, s²) minimises eq. (17).  As α →
-    ∞, q tends to the smallest q ≥ p; as α → −∞, to the largest q ≤ p.  For α ≠ 0 the first three
-    moments of q are those of p^α q^{1−α}.  Integrals are sums over ``points`` regular points of the
+    ∞, q tends to the smallest q ≥ p; as α → −∞, to the largest q ≤ p.  For α ≠ 0 q and
+    p^α q^{1−α} have the same first three moments.  Integrals are sums over ``points`` regular points of the
     dataset's box.  The first step computes all fits; the posterior is two chains of draws of N(m,
     s²) for ``alpha``.
     Figures: p and q for each α in ``shown`` (Figure 1), and Z, m, s for α from −5 to 5.

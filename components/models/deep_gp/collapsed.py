@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from components.contracts.problems import Batch
     from components.models.shallow_gp.labels import Labels
 
-# largest number of draws of v among draws of f, each of which needs a factorisation
+# largest number of draws of v among draws of f; each draw of v needs a factorisation
 MAX_WARP_DRAWS = 20
 
 
