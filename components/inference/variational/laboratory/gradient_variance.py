@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 from collections.abc import Set
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
@@ -37,6 +38,7 @@ from components.inference.variational.laboratory.measured import (
 )
 from components.inference.variational.laboratory.row_scores import add_costs, scores_of
 from components.inference.variational.laboratory.spread import MeasuredEstimator, Spread
+from components.inference.variational.laboratory.trajectories import TRAJECTORY, squared_distances
 from components.registry import register
 
 FIRST = 10**7  # index of the laboratory's own streams, above the streams of all steps
@@ -56,6 +58,8 @@ class LaboratoryState:
     step: int
     # states of the estimators that learn during the training; empty if they learn at each freeze
     learnt: list[Any]
+    # states that learn from other minibatches and noise: of each estimator in each trajectory
+    trajectories: list[list[Any]]
     findings: Findings
     problem: RowProblem = not_checkpointed()
 
@@ -95,7 +99,11 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     as a normal quantile), total (variance over the noise and fresh batches), milliseconds (median
     time of an estimate), passes (rows through the model per estimate, a backward pass counts as
     two), variance_seconds (trace ratio · time ratio), total_seconds and total_passes (ratio of the
-    total · ratio of the time or passes); and best_per_row, best_context_free /order <k>/<t>: the
+    total · ratio of the time or passes).  With ``trajectories``: mse, the mean squared distance from
+    a long-run gradient over that many trajectories, in which the states learn again along the
+    training's parameters from other minibatches and noise, and mse_ratio, relative to g₀; it is a
+    fair measure of an estimator that is biased given its state (sarah), if the freeze is not a
+    restart.  Further, best_per_row, best_context_free /order <k>/<t>: the
     smallest trace ratio with a polynomial of order k in the noise, in closed form.  With
     ``correction_draws``: correction/<parameter>/<t>, the mean of |δ_i^CV/E[a_VarGrad]| over a
     vector of parameters and, for all of them, correction/all/<t> and correction_q95/all/<t>.  With
@@ -123,6 +131,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     iterations: Annotated[list[PositiveInt], Increasing]
     draws: Annotated[int, Field(ge=4)]
     batches: PositiveInt
+    trajectories: Annotated[int, Field(ge=0, le=300)]
     parameters: Literal["all", "guide"]
     best_orders: Annotated[list[PositiveInt], Increasing]
     best_draws: PositiveInt
@@ -136,6 +145,10 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
             raise ValueError(
                 f"train: {self.train.name} has no gradient estimator to measure; use vi or "
                 f"gaussian_vi"
+            )
+        if self.trajectories and self.iterations:
+            raise ValueError(
+                "trajectories: estimators must learn during the training; set iterations=[]"
             )
         return self
 
@@ -161,8 +174,12 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
             if self.iterations
             else self._initial_states(fitting.module, SeparateStreams(rng, FIRST + BESIDE))
         )
+        trajectories = [
+            self._initial_states(fitting.module, SeparateStreams(rng, FIRST + TRAJECTORY + r))
+            for r in range(self.trajectories)
+        ]
         return self._measure_if_freeze_step(
-            LaboratoryState(fitting, 0, states, Findings(), problem), rng
+            LaboratoryState(fitting, 0, states, trajectories, Findings(), problem), rng
         )
 
     def step(
@@ -172,9 +189,17 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         for k, estimator in enumerate(self._estimators if learnt else []):
             streams = SeparateStreams(rng, FIRST + state.step * EACH + BESIDE + k)
             learnt[k] = estimator.estimate(state.fitting.module, batch, streams, learnt[k])[2]
+        trajectories = self._advance_trajectories(state, rng)
         fitting, info = self._trainer(state.step).step(state.fitting, batch, rng)
         return self._measure_if_freeze_step(
-            replace(state, fitting=fitting, step=state.step + 1, learnt=learnt), rng
+            replace(
+                state,
+                fitting=fitting,
+                step=state.step + 1,
+                learnt=learnt,
+                trajectories=trajectories,
+            ),
+            rng,
         ), info
 
     def posterior(self, state: LaboratoryState) -> Measured:
@@ -215,6 +240,19 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         """Initial state of each estimator."""
         return [estimator.init(module, rng) for estimator in self._estimators]
 
+    def _advance_trajectories(self, state: LaboratoryState, rng: Rng) -> list[list[Any]]:
+        """States of the trajectories after the next minibatch in an order of their own."""
+        module = state.fitting.module
+        t = state.step
+        trajectories = []
+        for r, states in enumerate(state.trajectories):
+            order = SeparateStreams(rng, FIRST + TRAJECTORY + r)
+            ((_, batch),) = state.problem.batches("minibatch", order, t, t + 1)
+            streams = SeparateStreams(rng, FIRST + t * EACH + TRAJECTORY + r)
+            pairs = zip(self._estimators, states, strict=True)
+            trajectories.append([g.estimate(module, batch, streams, s)[2] for g, s in pairs])
+        return trajectories
+
     def _measure_if_freeze_step(self, state: LaboratoryState, rng: Rng) -> LaboratoryState:
         """Return the state, with the findings of a freeze if this step has one.
 
@@ -236,6 +274,11 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         seconds = frozen.time(watched, min(self.draws, TIMED))
         overs = frozen.over(watched, max(4, self.draws // 2))
         add_costs(scores, seconds, overs, frozen.count_passes(watched))
+        if state.trajectories:
+            distances = squared_distances(frozen, watched, state.trajectories, self.draws)
+            for values, distance in zip(scores.values(), distances, strict=True):
+                values["mse"] = distance
+                values["mse_ratio"] = distance / distances[0] if distances[0] else math.nan
         for label, values in scores.items():
             new.scores |= {f"{name}/{label}/{t}": value for name, value in values.items()}
         for order in self.best_orders:

@@ -20,6 +20,8 @@ from torch import Tensor
 from torch.distributions import MultivariateNormal, kl_divergence
 from torch.testing import assert_close
 
+from components.gradients.pathwise import sarah
+from components.gradients.pathwise.snapshot import gradient_at
 from components.inference.log_joint import log_joint
 from components.inference.variational.laboratory.frozen import Frozen
 from runner.errors import ConfigError
@@ -105,13 +107,31 @@ def test_estimators_learn_alongside_training():
     assert_same_state(train(inference.train, LINEAR, problem, 4)[0], after.fitting)
 
 
+@pytest.mark.parametrize("sign", [1, 0, -1])
+def test_distance_reveals_broken_recursion(sign, monkeypatch):
+    """SARAH between two restarts; with sign 0 or −1 its recursion omits or adds the gradient at the
+    previous parameters."""
+    monkeypatch.setattr(sarah, "gradient_at", lambda *args: sign * gradient_at(*args))
+    gradients = ["reparam", {"name": "sarah", "restart": 8}]
+    keys = {"gradients": gradients, "iterations": [], "at": [13], "trajectories": 8, "draws": 20}
+    table = scores(laboratory(**keys), 13)
+    assert table["mse/reparam/13"] == pytest.approx(table["total/reparam/13"], rel=0.5)
+    ratio = table["mse_ratio/sarah/13"]
+    if sign == 1:
+        # the error of the restart, which the variance given the state omits
+        assert 10 * table["trace_ratio/sarah/13"] < ratio < 0.2
+    else:
+        assert ratio > 5
+
+
 TIMES = ("milliseconds", "total_seconds", "variance_seconds")
 
 
 @pytest.mark.parametrize("iterations", [[], [2, 5]])
 def test_resumed_run_is_identical(iterations, tmp_path):
     problem = regression()
-    inference = laboratory(iterations=iterations, at=[1, 4], draws=4)
+    trajectories = 0 if iterations else 2
+    inference = laboratory(iterations=iterations, at=[1, 4], draws=4, trajectories=trajectories)
     whole, _ = train(inference, LINEAR, problem, 5)
     repeat, _ = train_and_resume(inference, LINEAR, problem, 5, 2, tmp_path)
     untimed, others = (
@@ -215,6 +235,7 @@ def test_kl_divergence_matches_normals():
         ),
         ({"at": [5, 3]}, r"at: \[5, 3\] must increase"),
         ({"iterations": [5, 5]}, r"iterations: \[5, 5\] must increase"),
+        ({"trajectories": 2}, "during the training; set iterations="),
         ({"draws": 1}, "draws"),
         ({"gradients": []}, "gradients"),
     ],
