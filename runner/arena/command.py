@@ -50,7 +50,7 @@ def _run(argv: list[str]) -> int:
     parser.add_argument(
         "--only", action="append", default=[], metavar="KEY=VALUE,…", help=ONLY_HELP
     )
-    given = parser.parse_intermixed_args(argv)
+    given = parser.parse_with_overrides(argv, "suite")
     suite, budget, output_dir = _open(given)
     launcher, given.overrides = split_launcher(given.overrides)
     jobs = given.jobs or launcher.jobs or os.cpu_count() or 1
@@ -79,7 +79,7 @@ def _print_place(given: argparse.Namespace, snapshot: Snapshot, code: int) -> in
 def _tune(argv: list[str]) -> int:
     parser = _parser("tune", "Chooses settings of a row on the suite's validation problems.")
     _add_row(parser, "the row, with several values: inference.scale=0.1,1")
-    given = parser.parse_intermixed_args(argv)
+    given = parser.parse_with_overrides(argv, "suite")
     suite, budget, output_dir = _open(given)
     modules, words = split_plugins(given)
     jobs = given.jobs or os.cpu_count() or 1
@@ -114,9 +114,9 @@ def _score(argv: list[str]) -> int:
 
 def _add_row(parser: Parser, overrides: str) -> None:
     """Arguments of a command that runs rows."""
-    parser.add_argument("overrides", nargs="*", help=overrides)
+    parser.add_overrides(overrides)
     parser.add_argument("--as", dest="name", help=AS_HELP)
-    parser.add_argument("--jobs", type=int, help="number of parallel runs (default: one per core)")
+    parser.add_count("--jobs", "number of parallel runs (default: one per core)")
     parser.add_argument("--fresh", action="store_true", help="measure and freeze again")
     plugins.add_option(parser, "your module, imported by every run")
 
@@ -200,11 +200,11 @@ def _parser(command: str, description: str) -> Parser:
 
 def _pack(argv: list[str]) -> int:
     parser = _parser("pack", "Packs a row that was run: scores, records, configs, plug-ins.")
-    parser.add_argument("overrides", nargs="*", help="overrides of the row, as in its run")
+    parser.add_overrides("overrides of the row, as in its run")
     parser.add_argument("--as", dest="name", help=AS_HELP)
     parser.add_argument("--to", type=Path, metavar="FILE", help="the file (default: ROW.zip)")
     add_origin(parser)
-    given = parser.parse_intermixed_args(argv)
+    given = parser.parse_with_overrides(argv, "suite")
     suite, budget, output_dir = _open(given)
     words = [word for word in given.overrides if not word.startswith("plugins=")]
     name = snapshot_name(suite, budget, make_row(words, given.name).name)

@@ -63,6 +63,8 @@ def _launch_names(words: list[str]) -> list[Candidate]:
     return [(name, "launched under this name") for name in names if name not in options("study")]
 
 
+# commands with runs as arguments; export and predict have a file after it
+RUN_COMMANDS = ("resume", "compare", "runs", "sync", "ui")
 # Options with a list of allowed values; other options accept any value.
 VALUES: dict[str, Callable[[list[str]], list[Candidate]]] = {
     "--as": _launch_names,
@@ -97,7 +99,7 @@ def _values_of_argument(command: str, word: str, words: list[str]) -> list[Candi
         return _families(word)
     if command == "show":
         return _entries(word)
-    if command in ("resume", "compare", "sync") or (command == "export" and is_first):
+    if command in RUN_COMMANDS or (command in ("export", "predict") and is_first):
         return _runs(words)
     if command == "arena":
         return _values_of_arena(word, words)
@@ -105,7 +107,7 @@ def _values_of_argument(command: str, word: str, words: list[str]) -> list[Candi
         return _launch_names(words)
     if command == "test":
         return modules(words) if is_first else []
-    if command in ("study", "report", "rerun"):
+    if command in ("study", "report", "rerun", "price"):
         launched = [] if command == "study" else _launch_names(words)
         return [*without_meaning(options("study")), *launched]
     if command == "new":

@@ -25,16 +25,9 @@ def main(argv: list[str]) -> int:
         "Exit code 0, 1 if a check fails, 2 if the module cannot be imported.",
     )
     parser.add_argument("module", help="name of the module, as in plugins=[MODULE]")
-    parser.add_argument(
-        "overrides",
-        nargs="*",
-        metavar="key=value",
-        help="partners and settings of the runs, such as dataset=two_moons",
-    )
+    parser.add_overrides("partners and settings of the runs, such as dataset=two_moons")
     conf_folders.add_option(parser)
-    arguments = parser.parse_intermixed_args(argv[1:])
-    if wrong := next((word for word in arguments.overrides if "=" not in word), None):
-        raise ConfigError(f"runner test: {wrong}: give one module, then key=value")
+    arguments = parser.parse_with_overrides(argv[1:], "module")
     conf_folders.use(arguments.config_dir)
     module = plugins.module_name(arguments.module, "runner test")
     plugins.import_plugins([module], "runner test")

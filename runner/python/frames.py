@@ -73,7 +73,7 @@ def runs(
         settings: keys of the config to add as columns.
         parts: add the scores of parts (``rmse/task``).
         **filters: a column or a key of the config, with a required value or a list of allowed
-            values; dicts as in ``run``.
+            values; dicts as in ``run``; of ``id`` the beginning.
 
     Returns:
         One row per run, by time of start: id, experiment, dataset, model, inference, attacker,
@@ -95,6 +95,13 @@ def runs(
         >>> len(runs(inference={"name": ["sgld", "gibbs"]}))
         0
     """
+    return list_records(folders.runs(Path(output_dir)), settings, parts, filters)
+
+
+def list_records(
+    records: Iterable[Path], settings: Iterable[str], parts: bool, filters: dict[str, Any]
+) -> pd.DataFrame:
+    """Table of records; arguments and errors as in ``runs``, ``records`` are folders of runs."""
     import pandas as pd
 
     settings = list(settings)
@@ -103,7 +110,7 @@ def runs(
     ask_config = [name for name in [*conditions, *settings] if name not in COLUMNS]
     rows = []
     config_keys = set[str]()
-    for folder in folders.runs(Path(output_dir)):
+    for folder in records:
         facts = read_facts_or_warn(folder)
         if facts is None:
             continue
@@ -114,7 +121,8 @@ def runs(
         row = {"id": facts["signature"], **facts["choice"], "record": str(folder)}
         row = {name: row.get(name, facts.get(name)) for name in COLUMNS}
         if all(
-            _is_wanted(row.get(name, values.get(name)), value) for name, value in conditions.items()
+            _is_wanted(row.get(key, values.get(key)), wanted, key == "id")
+            for key, wanted in conditions.items()
         ):
             rows.append(
                 row | {key: values.get(key) for key in settings} | _scores(folder, facts, parts)
@@ -154,9 +162,14 @@ def _refuse_unknown_names(conditions: Facts, *, has_runs: bool) -> None:
             raise ConfigError(f"runs: {column}={name}: no such {column}{nearest(name, existing)}")
 
 
-def _is_wanted(value: Any, wanted: Any) -> bool:
-    """True if a value equals the requested one or is in the requested list."""
-    return value == wanted or (isinstance(wanted, list | tuple | set | range) and value in wanted)
+def _is_wanted(value: Any, wanted: Any, is_id: bool) -> bool:
+    """True if a value equals the requested one or is in the requested list; the beginning of an id
+    is sufficient.
+    """
+    several = wanted if isinstance(wanted, list | tuple | set | range) else [wanted]
+    if is_id:
+        return str(value).startswith(tuple(map(str, several)))
+    return value == wanted or value in several
 
 
 def _scores(folder: Path, facts: Facts, parts: bool) -> dict[str, float]:

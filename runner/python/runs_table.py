@@ -15,10 +15,10 @@ import yaml
 
 from runner.disk.atomic import write_bytes
 from runner.errors import ConfigError
-from runner.python.frames import COLUMNS, runs
+from runner.python.frames import COLUMNS, list_records
+from runner.record import folders
 from runner.record.checks import combine_checks
 from runner.record.facts import load_facts
-from runner.record.folders import find
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.csv_cells import escape_table
 from runner.terminal.printer import format_estimate, number, out
@@ -79,20 +79,20 @@ WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
 }
 
 
-def _parse_filters(words: list[str], output_dir: Path) -> dict[str, Any]:
-    """Conditions by column or dotted key, and the ids of named runs.
+def _parse_filters(words: list[str]) -> dict[str, Any]:
+    """Conditions by column or dotted key.
 
     Raises:
-        ConfigError: a word is neither of the form ``key=value`` nor the name of a run.
+        ConfigError: a value is invalid YAML, or a key is repeated.
     """
     filters: dict[str, Any] = {}
     for word in words:
-        key, equals, value = word.partition("=")
-        if not equals:
-            filters.setdefault("id", []).append(find(word, output_dir).name)
-            continue
+        key, _, value = word.partition("=")
+        if key in filters:
+            raise ConfigError(f"runner runs: {key}: given twice; give a list, {key}=[…, …]")
         try:
-            filters[key] = yaml.safe_load(value)
+            # an id of digits is not a number
+            filters[key] = yaml.load(value, yaml.BaseLoader if key == "id" else yaml.SafeLoader)
         except yaml.YAMLError:
             raise ConfigError(f"runner runs: {word}: the value is invalid YAML") from None
     return filters
@@ -110,7 +110,7 @@ def main(argv: list[str]) -> int:
         "Exit code 0, or 2 for an unknown key.",
     )
     parser.add_argument(
-        "filters", nargs="*", metavar="key=value", help="filters, or names of runs (default: all)"
+        "filters", nargs="*", metavar="key=value", help="filters, and names of runs (default: all)"
     )
     parser.add_argument(
         "--to", type=Path, metavar="FILE", help="file to write: FILE.parquet, FILE.csv or FILE.json"
@@ -130,10 +130,11 @@ def main(argv: list[str]) -> int:
     target = arguments.to
     if target is not None and target.suffix not in WRITERS:
         raise ConfigError(f"--to {target}: must end with {', '.join(WRITERS)}")
-    filters = _parse_filters(arguments.filters, arguments.output_dir)
-    if clash := filters.keys() & {"output_dir", "settings", "parts"}:
-        raise ConfigError(f"runner runs: {', '.join(clash)}: unknown column or key of the config")
-    frame = runs(arguments.output_dir, settings=arguments.setting, parts=arguments.parts, **filters)
+    output_dir = arguments.output_dir
+    names = [word for word in arguments.filters if "=" not in word]
+    filters = _parse_filters([word for word in arguments.filters if "=" in word])
+    records = {folders.find(name, output_dir): None for name in names} or folders.runs(output_dir)
+    frame = list_records(records, arguments.setting, arguments.parts, filters)
     if target is not None:
         write_bytes(target, WRITERS[target.suffix](frame))
         out.print(f"written  {target} ({len(frame)} runs, {len(frame.columns)} columns)")

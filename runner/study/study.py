@@ -89,12 +89,8 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
         description="Execute all runs of a study; finished runs are skipped, interrupted ones resumed.",
     )
     add_runs(parser)
-    parser.add_argument(
-        "--jobs-per-gpu",
-        type=int,
-        default=1,
-        help="number of parallel runs with device=cuda on each GPU (default: 1)",
-    )
+    meaning = "number of parallel runs with device=cuda on each GPU (default: 1)"
+    parser.add_count("--jobs-per-gpu", meaning, 1)
     parser.add_argument(
         "--failed", action="store_true", help="only runs that failed, diverged or crashed"
     )
@@ -107,8 +103,6 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
     arguments, launcher = parse_words(parser, argv)
     if argv[0] == "rerun" and not arguments.failed:
         raise ConfigError("rerun: --failed is required; add it")
-    if arguments.jobs_per_gpu < 1:
-        raise ConfigError(f"--jobs-per-gpu {arguments.jobs_per_gpu}: must be ≥ 1")
     if arguments.budget is not None:
         arguments.budget = parse_budget(arguments.budget)
         if launcher.engine is not None:
@@ -139,8 +133,9 @@ def main(argv: list[str]) -> int:
     name = arguments.name or Path(arguments.study).stem
     name_flag = f" --as {shlex.quote(arguments.name)}" if arguments.name else ""
     flags = f"{name_flag}{repeat_flags(arguments, *list_named_plugins(arguments))}"
-    again = f"runner rerun --failed {shlex.quote(arguments.study)}{flags}"
-    rest = f"runner study {shlex.quote(arguments.study)}{flags}"
+    words = shlex.join([arguments.study, *arguments.overrides])
+    again = f"runner rerun --failed {words}{flags}"
+    rest = f"runner study {words}{flags}"
     if argv[0] == "rerun" and snapshots.load(name, output_dir) is None:
         raise ConfigError(
             f"study {arguments.study} was never launched under {output_dir}; start it with: {rest}"

@@ -14,7 +14,7 @@ from runner.errors import ConfigError
 from runner.study.choice import ONLY_HELP
 from runner.study.cluster.launcher import Launcher
 from runner.study.cluster.launcher import split_launcher as chosen_launcher
-from runner.terminal.arguments import add_output_dir
+from runner.terminal.arguments import Parser, add_output_dir
 
 PROBE_SECONDS = 5.0  # approximate time of a probe's training and evaluation
 
@@ -39,15 +39,11 @@ def list_named_plugins(given: argparse.Namespace) -> list[str]:
     return [*given.plugin, *filter(None, map(str.strip, typed.split(",")))]
 
 
-def add_runs(parser: argparse.ArgumentParser) -> None:
+def add_runs(parser: Parser) -> None:
     """Add the arguments that select runs and the folder of their records."""
     parser.add_argument("study", help="name of a file in conf/study, or a path")
-    parser.add_argument(
-        "overrides",
-        nargs="*",
-        help="overrides for every run, and hydra/launcher=slurm, ray or joblib",
-    )
-    parser.add_argument("--jobs", type=int, help="number of parallel runs (default: one per core)")
+    parser.add_overrides("overrides for every run, and hydra/launcher=slurm, ray or joblib")
+    parser.add_count("--jobs", "number of parallel runs (default: one per core)")
     parser.add_argument(
         "--only",
         action="append",
@@ -83,15 +79,13 @@ def add_runs(parser: argparse.ArgumentParser) -> None:
     plugins.add_option(parser, "a module that every run imports")
 
 
-def parse_words(
-    parser: argparse.ArgumentParser, argv: list[str]
-) -> tuple[argparse.Namespace, Launcher]:
+def parse_words(parser: Parser, argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
     """Parse and validate the arguments, including the launcher.
 
     Raises:
         ConfigError: an argument is invalid.
     """
-    arguments = parser.parse_intermixed_args(argv[1:])
+    arguments = parser.parse_with_overrides(argv[1:], "study")
     conf_folders.use(arguments.config_dir)
     launcher, arguments.overrides = chosen_launcher(arguments.overrides)
     for word in arguments.overrides:
@@ -107,8 +101,6 @@ def parse_words(
             )
     if arguments.jobs is None:
         arguments.jobs = launcher.jobs or os.cpu_count() or 1
-    if arguments.jobs < 1:
-        raise ConfigError(f"--jobs {arguments.jobs}: must be ≥ 1")
     if arguments.probe_seconds is not None and not arguments.probe_seconds > 0.0:
         raise ConfigError(f"--probe-seconds {arguments.probe_seconds:g}: must be > 0")
     return arguments, launcher

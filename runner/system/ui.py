@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import socket
@@ -143,12 +142,6 @@ def open_when_ready(server: str, page: str) -> None:
         time.sleep(1.0)
 
 
-def _port(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text) <= 65535:
-        raise argparse.ArgumentTypeError(f"{text}: must be a port, 1 to 65535")
-    return int(text)
-
-
 def main(argv: list[str]) -> int:
     """Serve until Ctrl-C; return 0, or 1 if MLflow failed."""
     parser = Parser(
@@ -164,9 +157,7 @@ def main(argv: list[str]) -> int:
         help="experiment, or a run: its folder, the beginning of its signature, or experiment/signature "
         "(default: the latest experiment)",
     )
-    parser.add_argument(
-        "--port", type=_port, default=PORT, help=f"port to serve on (default: {PORT})"
-    )
+    parser.add_count("--port", f"port to serve on (default: {PORT})", PORT, most=65535)
     add_output_dir(parser, must_exist=True)
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     arguments = parser.parse_args(argv[1:])

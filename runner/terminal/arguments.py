@@ -31,6 +31,40 @@ class Parser(argparse.ArgumentParser):
             json_lines.install()
         return namespace, others
 
+    def add_count(
+        self, option: str, meaning: str, default: int | None = None, least: int = 1, most: int = 0
+    ) -> None:
+        """Add an option with an integer of at least ``least``, and at most ``most`` if that is
+        positive.
+        """
+
+        def integer(text: str) -> int:
+            value = int(text)
+            if value < least or 0 < most < value:
+                limits = f"{least} to {most}" if most else f"≥ {least}"
+                raise ConfigError(f"{option} {text}: must be {limits}")
+            return value
+
+        self.add_argument(option, type=integer, default=default, metavar="N", help=meaning)
+
+    def add_overrides(self, meaning: str) -> None:
+        """Add overrides, ``key=value``, with their meaning."""
+        self.add_argument("overrides", nargs="*", default=[], metavar="key=value", help=meaning)
+
+    def parse_with_overrides(self, words: list[str], name: str) -> argparse.Namespace:
+        """Parse the argument ``name`` and overrides in any order.
+
+        Raises:
+            ConfigError: an argument is wrong, or several words are no overrides.
+        """
+        given = self.parse_intermixed_args(words)
+        words = [getattr(given, name), *given.overrides]
+        names = [word for word in words if "=" not in word and word[:1] != "~"] or words[:1]
+        if len(names) > 1:
+            self.error(f"{names[1]}: give one {name}, then key=value")
+        words.remove(names[0])
+        return argparse.Namespace(**vars(given) | {name: names[0], "overrides": words})
+
     def error(self, message: str) -> NoReturn:
         """Report an error of the arguments.
 

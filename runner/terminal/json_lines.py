@@ -6,34 +6,20 @@ the title of the table, if it has one, under ``table``.  Any other line becomes 
 
 from __future__ import annotations
 
-import io
 import json
 import sys
-from typing import TextIO
+
+from runner.terminal.streams import LineStream
 
 
-class JsonLines(io.TextIOBase):
+class JsonLines(LineStream):
     """Stream that wraps each line that is not a JSON object into one."""
 
-    def __init__(self, stream: TextIO):
-        self.stream = stream
-        self.line = ""
-
-    def write(self, text: str) -> int:
-        *lines, self.line = (self.line + text).split("\n")
-        for line in filter(str.strip, lines):
-            message = json.dumps({"message": line.strip()}, ensure_ascii=False)
-            self.stream.write(f"{line if line.startswith('{') else message}\n")
-        return len(text)
-
-    def flush(self) -> None:
-        self.stream.flush()
-
-    def close(self) -> None:
-        """Write the rest of the last line."""
-        if self.line:
-            self.write("\n")
-        self.flush()
+    def format_line(self, line: str) -> str:
+        if line.startswith("{"):
+            return f"{line}\n"
+        message = {"message": line.strip()}
+        return f"{json.dumps(message, ensure_ascii=False)}\n" if line.strip() else ""
 
 
 def install() -> None:

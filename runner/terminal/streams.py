@@ -90,6 +90,33 @@ class PlainStream(io.TextIOBase):
         return True
 
 
+class LineStream(io.TextIOBase):
+    """Stream that writes complete lines, each formatted by ``format_line``; ``close`` writes the
+    rest of the last one.
+    """
+
+    def __init__(self, stream: TextIO):
+        self.stream = stream
+        self.line = ""
+
+    def format_line(self, line: str) -> str:
+        """The text to write for a line, with its line break."""
+        raise NotImplementedError
+
+    def write(self, text: str) -> int:
+        *lines, self.line = (self.line + text).split("\n")
+        self.stream.write("".join(map(self.format_line, lines)))
+        return len(text)
+
+    def flush(self) -> None:
+        self.stream.flush()
+
+    def close(self) -> None:
+        if self.line:
+            self.write("\n")
+        self.flush()
+
+
 _files: dict[int, FaultTolerantFile] = {}  # files of this process by descriptor
 
 

@@ -10,14 +10,11 @@ import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from runner.terminal import json_lines
 from runner.terminal.plain import plain_cell
 from runner.terminal.streams import is_terminal
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 def print_table(
@@ -159,30 +156,36 @@ def indent_below(head: str, text: str) -> str:
     )
 
 
-def measure_words(table: Table) -> int:
+def measure_words(cells: Sequence[Sequence[str]]) -> int:
     """Smallest width of a terminal that does not cut words of a table in a box."""
-    return 1 + sum(least + 3 for least, _ in _column_ranges(table))
+    return 1 + sum(3 + _width_range(column)[0] for column in zip(*cells, strict=True))
 
 
-def _column_ranges(table: Table) -> list[tuple[int, int]]:
-    return [_width_range(map(str, (c.header, *c.cells))) for c in table.columns]
+def print_boxed(cells: Sequence[Sequence[str]], bold: str = "", section: int = 0) -> None:
+    """Print a table in a box without cutting words; the terminal wraps lines that are too wide.
 
+    Args:
+        cells: the header, then the rows.
+        bold: first cell of rows in bold.
+        section: number of rows above a rule.
+    """
+    from rich.table import Table
 
-def print_uncut(table: Table) -> None:
-    """Print a table in a box without cutting words; the terminal wraps lines that are too wide."""
     from runner.terminal.printer import out
 
+    header, *rows = cells
     if json_lines.is_installed():
-        header = [str(column.header) for column in table.columns]
-        cells = [map(str, column.cells) for column in table.columns]
-        print_rows(str(table.title or ""), header, list(zip(*cells, strict=True)))
+        print_rows("", header, rows)
         return
-    needed = measure_words(table)
-    widths = _share(_column_ranges(table), max(0, out.width - needed))
-    for column, width in zip(table.columns, widths, strict=True):
-        column.width = width
-    if needed > out.width:
-        table.width = needed
+    needed = measure_words(cells)
+    ranges = [_width_range(column) for column in zip(*cells, strict=True)]
+    widths = _share(ranges, max(0, out.width - needed))
+    table = Table(width=needed if needed > out.width else None)
+    for name, width in zip(header, widths, strict=True):
+        table.add_column(name, justify="right" if name else "left", width=width)
+    for i, row in enumerate(rows, 1):
+        style = "bold" if row[0] == bold else None
+        table.add_row(*row, style=style, end_section=i == section)
     out.print(table, crop=False)
 
 

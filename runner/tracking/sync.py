@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,12 +40,6 @@ def push_time_limit(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, previous_handler)
 
 
-def _seconds(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text) <= 86400:
-        raise argparse.ArgumentTypeError(f"{text}: must be seconds, 1 to 86400")
-    return int(text)
-
-
 def main(argv: list[str]) -> int:
     """Upload all recorded runs or the given ones; return 1 if the server is not reachable or a
     record is invalid.
@@ -64,12 +57,8 @@ def main(argv: list[str]) -> int:
         nargs="*",
         help="folders or signatures of runs (default: all runs in the output folder)",
     )
-    parser.add_argument(
-        "--timeout",
-        type=_seconds,
-        default=SECONDS,
-        help=f"time limit per run in seconds (default: {SECONDS})",
-    )
+    meaning = f"time limit per run in seconds (default: {SECONDS})"
+    parser.add_count("--timeout", meaning, SECONDS, most=86400)
     add_output_dir(parser, must_exist=True)
     arguments = parser.parse_args(argv[1:])
     output_dir = Path(arguments.output_dir)

@@ -10,7 +10,6 @@ from runner.disk import conf_folders
 from runner.errors import ConfigError
 from runner.terminal.arguments import Parser
 
-FEWEST = 20  # smallest number of data sets for which the tests have power
 INTERRUPTED = 130
 
 
@@ -32,20 +31,12 @@ def _parser() -> Parser:
         metavar="key=value",
         help="overrides of the config, including +experiment=…",
     )
-    parser.add_argument(
-        "--data-sets", type=int, default=100, help="number of simulated data sets (default: 100)"
-    )
-    parser.add_argument(
-        "--draws", type=int, default=99, help="L, number of posterior draws for each rank (99)"
-    )
-    parser.add_argument("--bins", type=int, default=10, help="bins of χ² test and histograms (10)")
-    parser.add_argument(
-        "--inputs",
-        type=int,
-        default=3,
-        help="number of held-out rows, or future times, to predict (3)",
-    )
-    parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
+    # fewer data sets have no power
+    parser.add_count("--data-sets", "number of simulated data sets (default: 100)", 100, least=20)
+    parser.add_count("--draws", "L, number of posterior draws for each rank (99)", 99, least=9)
+    parser.add_count("--bins", "bins of χ² test and histograms (10)", 10, least=2)
+    parser.add_count("--inputs", "number of held-out rows, or future times, to predict (3)", 3)
+    parser.add_count("--jobs", "processes (1)", 1)
     parser.add_argument("--check", action="store_true", help="exit code 1 if rejected, for CI")
     conf_folders.add_option(parser)
     return parser
@@ -64,15 +55,11 @@ def main(argv: list[str]) -> int:
 
 
 def _check_arguments(arguments: Namespace) -> None:
-    """Validate the numeric options.
+    """Validate the bins and the overrides.
 
     Raises:
-        ConfigError: an option is out of range.
+        ConfigError: the bins have unequal numbers of ranks, or a word is no override.
     """
-    least = {"data_sets": FEWEST, "draws": 9, "bins": 2, "inputs": 1, "jobs": 1}
-    for name, limit in least.items():
-        if (value := getattr(arguments, name)) < limit:
-            raise ConfigError(f"sbc: --{name.replace('_', '-')} {value}: must be at least {limit}")
     if (arguments.draws + 1) % arguments.bins:
         raise ConfigError(
             f"sbc: --bins {arguments.bins}: must divide {arguments.draws + 1}, the number of ranks with --draws "

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
@@ -19,7 +18,7 @@ from runner.catalogue.parts import component_defaults, each, known_keys, parse_k
 from runner.record.checks import tally
 from runner.statistics.standard_error import mean_se
 from runner.terminal.printer import WIDE, announce, format_estimate, note, out
-from runner.terminal.tables import measure_words, print_fact, print_marked, print_uncut
+from runner.terminal.tables import measure_words, print_boxed, print_fact, print_marked
 from runner.terminal.typed_values import format_typed
 
 if TYPE_CHECKING:
@@ -101,10 +100,9 @@ def show_result(
         published = _score_rows("published", printed, names, parts[:PARTS], ", published")
         rows += [row for row in published if any(row[1:])]
     cells = [["", *names], *rows]
-    table = _to_table(cells, n_ours)
-    if len(names) > WIDE or measure_words(table) > out.width:
-        table = _to_table([list(row) for row in zip(*cells, strict=True)])
-    print_uncut(table)
+    if len(names) > WIDE or measure_words(cells) > out.width:
+        cells, n_ours = [list(row) for row in zip(*cells, strict=True)], 0
+    print_boxed(cells, "all", n_ours)
     if len(parts) > PARTS:
         out.print(
             f"{len(parts) - PARTS} more in run.json: {', '.join(parts[PARTS : PARTS + 3])}, …"
@@ -125,17 +123,6 @@ def _score_rows(
     return [totals] + [
         [part + suffix, *(cells.get(f"{name}/{part}", "") for name in names)] for part in parts
     ]
-
-
-def _to_table(cells: list[list[str]], section: int = 0) -> Table:
-    """Table of rows below a header, with a rule after the first ``section`` rows."""
-    table = Table()
-    for name in cells[0]:
-        table.add_column(name, justify="right" if name else "left")
-    for i, row in enumerate(cells[1:], 1):
-        style = "bold" if row[0] == "all" else None
-        table.add_row(*row, style=style, end_section=i == section)
-    return table
 
 
 def show_checks(title: str, rows: Sequence[Mapping[str, Any]]) -> None:

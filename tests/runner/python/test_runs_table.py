@@ -57,19 +57,30 @@ def test_filters_select_runs(outputs, capsys):
     assert line.startswith("aaaaaaaaaaaa\tmade")
     assert _answer(["runs", "made/aaaa", "--json", "--output-dir", outputs]) == 0
     assert json.loads(capsys.readouterr().out)["id"] == "aaaaaaaaaaaa"
-    assert _answer(["runs", "seed=[0,1]", "--json", "--output-dir", outputs]) == 0
-    assert [json.loads(line)["seed"] for line in capsys.readouterr().out.splitlines()] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("words", "seeds"),
+    [
+        ("seed=[0,1]", [0, 1]),
+        ("made/aaaa bbbb", [0, 1]),
+        ("made/aaaa id=aaaa", [0]),
+        ("id=aaaa made/bbbb", []),
+        ("aaaa bbbb state=failed", [1]),
+        ("id=[aa,bb] seed=1", [1]),
+    ],
+)
+def test_names_and_filters_both_apply(outputs, capsys, words, seeds):
+    assert _answer(["runs", *words.split(), "--json", "--output-dir", outputs]) == 0
+    assert [json.loads(line)["seed"] for line in capsys.readouterr().out.splitlines()] == seeds
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--to", "runs.xlsx"], "--to runs.xlsx: must end with .parquet, .csv, .json"),
         (["=done"], "runs: : unknown setting"),
-        (["zzzz"], "zzzz: no such run"),
         (["model.widht=3"], "runs: model.widht: unknown setting, did you mean"),
-        (["parts=true"], "runner runs: parts: unknown column or key"),
-        (["state=[done"], "runner runs: state=[done: the value is invalid YAML"),
+        (["parts=true"], "runs: parts: unknown setting"),
     ],
 )
 def test_invalid_requests_are_one_line(outputs, words, message, capsys):

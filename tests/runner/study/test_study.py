@@ -125,8 +125,6 @@ def test_done_runs_are_skipped_and_a_crash_stops_no_other(make_study, capsys):
             "study sarcos_table output_dir=here",
             "output_dir=here: not supported by studies; use --output-dir here",
         ),
-        ("study sarcos_table --jobs 0", "--jobs 0: must be ≥ 1"),
-        ("study sarcos_table --jobs-per-gpu 0", "--jobs-per-gpu 0: must be ≥ 1"),
         (
             "study sarcos_table --as a/b",
             "--as 'a/b': not a valid folder name; give a plain name, such as sarcos_table_2",

@@ -162,7 +162,7 @@ def test_lines_of_parallel_jobs_carry_their_number():
     out.write("a\nb")
     assert stream.getvalue() == "[3] a\n"
     out.write("c\n\nd")
-    out.end()
+    out.close()
     assert stream.getvalue() == "[3] a\n[3] bc\n[3] \n[3] d\n"
     previous = sys.stdout
     with number_lines(1):

@@ -6,6 +6,7 @@ import io
 from types import SimpleNamespace
 
 import pytest
+from rich.table import Table
 
 from runner.execution.screen import show_run as console
 from runner.report.latex.text import latex
@@ -54,7 +55,7 @@ def test_console_prints_words_verbatim():
         render("games:zero: [red]x[/bold] :fire: \x1b[31m")
         == "games:zero: [red]x[/bold] :fire: ␛[31m\n"
     )
-    table = console.Table("[b]x:smile:", title="[/]")
+    table = Table("[b]x:smile:", title="[/]")
     table.add_row("\x1b]8;;http://x\x07link")
     words = render(table)
     assert "[b]x:smile:" in words
