@@ -5,6 +5,7 @@ This module does not import torch, so that ``runner data`` starts fast.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 
@@ -63,3 +64,8 @@ class ConfigMismatchError(ValueError):
 
 class GlobalStreamError(ConfigMismatchError):
     """A user's component draws from a process-wide random stream or seeds it."""
+
+
+def warn_incomplete(message: str) -> None:
+    """Warn of an incomplete result; the warning points to the caller of the calling function."""
+    warnings.warn(message, IncompleteResultWarning, stacklevel=3)

@@ -7,7 +7,6 @@ never moved in any chain.  They require ``FEWEST_DRAWS`` draws per chain; with f
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
-from components.errors import IncompleteResultWarning, list_names
+from components.errors import list_names, warn_incomplete
 from components.metrics.array_stats import load_array_stats
 from components.metrics.importance_weights import (
     FEWEST_WEIGHTS,
@@ -155,7 +154,7 @@ def convergence(
             "log_relative_variance": log_relative_variance(draws.values, draws.log_weights),
         }
         if chains * n < FEWEST_WEIGHTS:
-            _short(
+            warn_incomplete(
                 f"pareto_k: {chains * n} weights are too few, {FEWEST_WEIGHTS} required; take more "
                 f"draws"
             )
@@ -172,7 +171,7 @@ def convergence(
         if chains > 1:
             by_coordinate["rhat"] = split_rhat(values)
         else:
-            _short("rhat: 1 chain is too few, 2 required; raise inference.chains")
+            warn_incomplete("rhat: 1 chain is too few, 2 required; raise inference.chains")
         if (superchains := count_superchains(draws.start)) is not None:
             by_coordinate["rhat_nested"] = nested_rhat(values, superchains)
         rests = resting(values)
@@ -182,7 +181,7 @@ def convergence(
         }
     else:
         missing = ", ".join(["ess", "ess_tail", "rhat", *(["e_bfmi"] if "energy" in stats else [])])
-        _short(
+        warn_incomplete(
             f"{missing}: {n} draws per chain are too few, {FEWEST_DRAWS} required; raise steps, or "
             f"lower burn-in or thinning"
         )
@@ -219,7 +218,3 @@ def format_worst_coordinate(
             if math.isclose(other, value, rel_tol=1e-6):
                 return f" ({name})"
     return ""
-
-
-def _short(message: str) -> None:
-    warnings.warn(message, IncompleteResultWarning, stacklevel=3)

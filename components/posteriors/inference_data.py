@@ -13,7 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
-from components.errors import IncompleteResultWarning
+from components.errors import warn_incomplete
 from components.posteriors.netcdf import write_groups
 
 if TYPE_CHECKING:
@@ -133,14 +133,14 @@ def write(draws: HoldsDraws, folder: Path) -> list[Path]:
     most = MOST_NUMBERS // (draws.n_chains * size)  # number of draws per chain that fit
     every = -(-draws.n_draws // max(most, 1))
     if every > 1 and draws.n_draws // every < FEWEST_DRAWS:
-        _short(
+        warn_incomplete(
             f"{FILE} is not written: {draws.n_chains} chains of {size:,} parameters exceed the "
             f"limit of 80 MB"
         )
         return []
     index = np.arange(draws.n_draws)[every - 1 :: every]
     if every > 1:
-        _short(
+        warn_incomplete(
             f"{FILE} holds every {every}th draw, {len(index)} of {draws.n_draws}, because all need "
             f"more than 80 MB"
         )
@@ -151,7 +151,3 @@ def write(draws: HoldsDraws, folder: Path) -> list[Path]:
     write_groups(temp_path, groups.values, groups.dims, groups.coords)
     temp_path.replace(path)  # written completely or not at all
     return [path]
-
-
-def _short(message: str) -> None:
-    warnings.warn(message, IncompleteResultWarning, stacklevel=3)

@@ -30,7 +30,7 @@ def provenance(
     ``kept`` is the provenance of earlier scores, used unchanged if only these exist.
     """
     if snapshot is None:
-        return kept or [("runs", f"none yet: runner study {study.name}")]
+        return kept or [("runs", f"none yet; start them with runner study {study.name}")]
     records = [run.facts for run in runs if run.facts]
     machines = (describe_machine(f["hardware"]) for f in records)
     return [

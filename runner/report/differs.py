@@ -55,5 +55,5 @@ def _describe_changes(changes: dict[str, dict[str, None]], n_extra: int, base: s
     if len(keys) > MOST:
         parts.append(f"and {len(keys) - MOST} more")
     if n_extra:
-        parts.append(f"{n_extra} settings that {base} does not have")
+        parts.append(f"settings that {base} does not have: {n_extra}")
     return parts

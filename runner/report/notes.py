@@ -73,7 +73,7 @@ def _describe_unknown(tables: list[TableLayout]) -> str:
     unknown = sum(cell.earlier for cell in list_cells(tables) if cell.protocol == UNKNOWN)
     if not unknown:
         return ""
-    return f" Protocol unknown: {format_count(unknown, 'score')} from files without one."
+    return f" Protocol unknown for {format_count(unknown, 'score')}."
 
 
 def note_protocols(tables: list[TableLayout]) -> list[str]:
@@ -149,8 +149,8 @@ def _note_other_data(tables: list[TableLayout]) -> list[str]:
             pair = ", ".join(other), published.data_label
             apart[pair].append(published.where.partition(",")[0])
     return [
-        f"Ours were obtained on {ours}, those of {join_words(where)} on {theirs}: "
-        "the two are not compared."
+        f"Our scores are for {ours}, those of {join_words(where)} for {theirs}, "
+        "so they are not compared."
         for (ours, theirs), where in apart.items()
     ]
 

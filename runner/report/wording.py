@@ -72,7 +72,9 @@ def describe_outcome(tables: Sequence[TableLayout], reference: str | None) -> st
     if not sentences:
         sentences.append(f"{format_count(len(cells), 'score')}; no row is compared with another.")
     marks = Counter(mark for cell in cells if (mark := mark_failures(cell.failed)))
-    shares = (f"{n / len(cells):.0%} of the numbers carry {mark}." for mark, n in marks.items())
+    shares = (
+        f"{n / len(cells):.0%} of the numbers are marked {mark}." for mark, n in marks.items()
+    )
     return " ".join([*sentences, *shares])
 
 
@@ -82,7 +84,7 @@ def _describe_order(cells: Sequence[Cell], reference: str | None) -> str:
     tested = [value for value in p if not math.isnan(value)]
     if tested:
         differing = sum(value <= LEVEL for value in tested)
-        return f"{differing} of {len(tested)} differences from {reference} are significant."
+        return f'{differing} of {len(tested)} differences from "{reference}" are significant.'
     bold = dict.fromkeys(cell.row.name for cell in cells if cell.bold)
     names = "; ".join(bold) if len(bold) <= MOST_NAMES else format_count(len(bold), "row")
     return (
@@ -108,10 +110,10 @@ def worse_side(laid: TableLayout) -> str:
         sign = next(iter(kinds))
         return f"{sign.capitalize()} differences are worse" if sign else "Neither sign is better"
     parts = [
-        f"{sign or 'neither sign'} in {', '.join(c for c in side if side[c] == sign)}"
+        f"{sign or 'neither sign'} in {join_words([c for c in side if side[c] == sign])}"
         for sign in kinds
     ]
-    return f"Worse: {'; '.join(parts)}"
+    return f"Sign of a worse difference: {'; '.join(parts)}"
 
 
 def join_words(words: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ def check_whole(text: str) -> Iterator[str]:
         names = re.findall(r"\[(\w+)\]", shown)
         if not names or not all(map(has_evidence, names)):
             yield f"{PAGE.name}: {item} is complete, but {shown or 'no page'} has no kept score or picture"
-    if f"Whole:\n{len(complete)} of {len(rows)}<" not in text:
+    if f"Complete:\n{len(complete)} of {len(rows)}<" not in text:
         yield f"{PAGE.name}: {len(complete)} of {len(rows)} rows are complete; correct the count"
 
 

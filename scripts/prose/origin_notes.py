@@ -1,5 +1,5 @@
-"""Kept scores to compute again, because their code had uncommitted changes, or its commit is
-unknown or not in the history.
+"""Kept scores to compute again: their code had uncommitted changes, or its commit is unknown or
+not in the history.
 
 ``lost_commits.txt`` lists the scores found when the history was first checked; a name is removed
 when its scores are computed again, and no name is added.
@@ -37,13 +37,13 @@ def find_fault(origin: Origin) -> str:
     keys = ["code", f"{EARLIER_SCORES_PREFIX}code"] if included else ["code"]
     code = ", ".join(value for key, value in origin.provenance if key in keys)
     if DIRTY in code:
-        return f"code {code}" if len(code) < 80 else f"some runs {DIRTY}"
+        return f"the code was {code}" if len(code) < 80 else f"some runs used code {DIRTY}"
     commits = COMMIT.findall(code)
     history = read_history()
     lost = [commit for commit in commits if history and commit not in history]
     if lost:
-        return f"commit {', '.join(lost)} outside the history"
-    return "" if commits else "commit not kept"
+        return f"commit {', '.join(lost)} is not in the history"
+    return "" if commits else "the commit is unknown"
 
 
 @cache
@@ -57,7 +57,7 @@ def find_reruns(folder: Path) -> dict[str, str]:
 
 
 def check_commits(folder: Path) -> list[str]:
-    """Errors: scores of unknown code that ``lost_commits.txt`` does not list, outdated names in it."""
+    """List errors: scores of unknown code missing from ``lost_commits.txt``, and its outdated names."""
     path = folder / LOST
     listed = set(path.read_text(encoding="utf-8").split() if path.is_file() else [])
     reruns = find_reruns(folder)

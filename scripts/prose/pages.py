@@ -113,7 +113,7 @@ def _insert_legend(body: str, lookup: Lookup, folder: Path) -> str:
     reruns = [name for name in sorted(lookup.used) if name in find_reruns(folder)]
     if reruns:
         lines.append(
-            "To be run again, as their code had uncommitted changes or its commit is not kept: "
+            "Studies to run again, because their code had uncommitted changes or an unknown commit: "
             f"{', '.join(f'`{name}`' for name in reruns)}."
         )
     if not lines:

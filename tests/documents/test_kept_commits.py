@@ -1,4 +1,4 @@
-"""Kept scores with unknown code, or from a commit outside the history."""
+"""Kept scores with unknown code, or from a commit that is not in the history."""
 
 import json
 
@@ -21,13 +21,13 @@ def history(monkeypatch):
     ("provenance", "notes", "fault"),
     [
         ([CODE], [], ""),
-        ([], [], "commit not kept"),
-        ([("code", "def1234567")], [], "commit def1234567 outside the history"),
+        ([], [], "the commit is unknown"),
+        ([("code", "def1234567")], [], "commit def1234567 is not in the history"),
         ([CODE, EARLIER], [], ""),
         (
             [CODE, EARLIER],
             ["5 scores of earlier reports (--with)"],
-            f"code abc1234567, {EARLIER[1]}",
+            f"the code was abc1234567, {EARLIER[1]}",
         ),
     ],
 )
@@ -39,7 +39,7 @@ def test_list_of_lost_commits_only_shrinks(tmp_path):
     (tmp_path / "spoofed_replicates.csv").write_text("", encoding="utf-8")
     origin = json.dumps({"provenance": [["code", "def1234567"]]})
     (tmp_path / "spoofed_origin.json").write_text(origin, encoding="utf-8")
-    wrong = "spoofed: commit def1234567 outside the history; run it again"
+    wrong = "spoofed: commit def1234567 is not in the history; run it again"
     assert check_commits(tmp_path) == [wrong]
     (tmp_path / "lost_commits.txt").write_text("shaping\nspoofed\n", encoding="utf-8")
     assert check_commits(tmp_path) == [

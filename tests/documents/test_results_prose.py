@@ -201,7 +201,7 @@ def test_scores_of_uncommitted_code_are_marked(folder):
     origin = {"provenance": [["code", "abc1234567 with uncommitted changes"]]}
     path.write_text(json.dumps(origin), encoding="utf-8")
     page = make_page(write_template(folder, FIELD.format(KEY)), folder)
-    assert "To be run again" in page.text
+    assert "Studies to run again" in page.text
     assert "`spoofed`" in page.text
 
 
@@ -218,7 +218,7 @@ def test_studies_state_what_replicates_redraw():
         assert study.draws_anew, name
         page = FOLDER / f"{name}.md"
         if page.is_file():
-            assert "Drawn again for each replicate: " in page.read_text(encoding="utf-8"), name
+            assert "Redrawn for each replicate: " in page.read_text(encoding="utf-8"), name
 
 
 def test_published_numbers_have_scores_or_reasons():

@@ -35,7 +35,7 @@ def test_report_reads_its_own_scores(tmp_path, capsys):
     assert (folder / "sarcos_table_replicates.csv").read_text() == given.read_text()
     page = (folder / "sarcos_table.md").read_text()
     assert "3 scores of earlier reports (--with) are included" in page
-    assert "Protocol unknown: 3 scores of files without one." in page
+    assert "Protocol unknown for 3 scores." in page
     assert "Nothing has been run" not in (folder / "sarcos_table.md").read_text()
     (cell,) = (
         c

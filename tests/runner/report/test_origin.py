@@ -80,9 +80,9 @@ def test_differences_from_the_reference_row_are_listed(study):
 
     differences = differs(replace(study, runs=[add_config(run) for run in study.runs]))
     assert differences == {
-        "iGP, tuned": "inference.name=lbfgs, inference.lr=0.01|0.001, 1 settings that sMDGP, tuned does not have"
+        "iGP, tuned": "inference.name=lbfgs, inference.lr=0.01|0.001, settings that sMDGP, tuned does not have: 1"
     } or differences == {
-        "iGP, tuned": "inference.name=lbfgs, inference.lr=0.001, 1 settings that sMDGP, tuned does not have"
+        "iGP, tuned": "inference.name=lbfgs, inference.lr=0.001, settings that sMDGP, tuned does not have: 1"
     }
     assert differs(None) == {}
 

@@ -116,7 +116,7 @@ def test_text_does_not_leave_its_script(page):
     )
     text = page.read_text(encoding="utf-8")
     assert HOSTILE not in text
-    assert "<p>Drawn again for each replicate: the start &lt;/script&gt;" in text
+    assert "<p>Redrawn for each replicate: the start &lt;/script&gt;" in text
     assert page.stat().st_size < 3_500_000
     shared = re.search(r'<template id="shared">(.*?)</template>', text, re.S).group(1)
     assert "<dt>inference.lr</dt><dd>0.01</dd>" in shared
