@@ -9,9 +9,9 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from runner.arena.suite import Suite
-from runner.catalogue.parts import expand_component, known_keys
 from runner.catalogue.words import explicit_keys
 from runner.compose.compose import compose
+from runner.compose.expand import expand_component, known_keys
 from runner.errors import ConfigError
 from runner.study.table_specs import Row
 

@@ -22,10 +22,10 @@ from components import registry
 from components.errors import ConfigMismatchError, DataUnavailableError, NumericalError
 from components.metrics.names import COST_PREFIX
 from runner.arena.suite import Suite
-from runner.catalogue.parts import component_defaults
 from runner.catalogue.settings import GEOMETRIC
 from runner.catalogue.words import explicit_keys
 from runner.compose.compose import compose
+from runner.compose.expand import component_defaults
 from runner.errors import RunnerError
 from runner.record.lines import Line, readable_lines
 from runner.terminal.printer import suppress_output

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from runner.arena.suite import Suite
-from runner.catalogue.parts import component_defaults
 from runner.catalogue.words import explicit_keys
 from runner.compose.compose import compose
+from runner.compose.expand import component_defaults
 from runner.errors import RunnerError
 from runner.study.snapshot import FrozenRun
 

@@ -5,34 +5,32 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
-from runner.catalogue.words import explicit_keys, is_sweep, sweep_required_message
-from runner.commands.done import find_finished_run
+from runner.catalogue.declarations import data_state
+from runner.catalogue.settings import sign
+from runner.catalogue.words import is_sweep, sweep_required_message
 from runner.commands.unexpected import describe_unexpected
-from runner.compose.compose import Composed, compose_in_full, without_hydra
-from runner.compose.expand import ResolvedConfig, resolve
+from runner.compose.compose import Composed, compose_in_full, list_overrides, without_hydra
+from runner.compose.resolve import ResolvedConfig, resolve
 from runner.errors import ConfigError, RunFailure
 from runner.execution.screen import show_run as console
 from runner.record import usage
-from runner.record.checks import combine_checks
+from runner.record.facts import list_folder, read
+from runner.record.files import warn_damage
 from runner.sweep.objectives import values
 from runner.sweep.outcomes import JobOutcome, note, title
 from runner.sweep.trial import ENV_VARIABLE, report_to_trial
 from runner.terminal import printer, streams
 from runner.terminal.numbered import number_lines
 from runner.tracking.handover import Handover, ensure_pushed
-
-if TYPE_CHECKING:
-    from runner.compose.job import Job
 
 # On import: a sweep's jobs, in any process, import this module before they compose.
 streams.install()
@@ -71,6 +69,38 @@ def attempt(composed: Composed, device: str | None = None) -> Attempt:
         return Attempt(code, message=message)
 
 
+def find_finished_run(resolved: ResolvedConfig) -> tuple[ResolvedConfig, dict[str, Any]] | None:
+    """Config with the identity of a finished run, and that run's run.json, without importing torch.
+
+    The check uses the config, the records on disk and the current data files.  None if there is no
+    such run, or if torch is needed to decide.
+    """
+    settings = resolved.settings
+    if settings.fresh or settings.plugins or settings.device != "cpu":
+        return None
+    for folder in list_folder(Path(settings.output_dir) / settings.experiment):
+        facts = read(folder)
+        if facts is None or facts["state"] != "done" or "data" not in facts:
+            continue
+        if folder.name == sign(resolved.config, facts["data"]):  # a run with the same data
+            if not _has_same_data(resolved, facts):
+                return None
+            warn_damage(folder, facts)
+            return resolved.identify(facts["data"]), facts
+    return None
+
+
+def _has_same_data(resolved: ResolvedConfig, facts: dict[str, Any]) -> bool:
+    """True if the current data are the data of a record."""
+    settings = resolved.settings
+    dataset = resolved.config["dataset"]["name"]
+    state = data_state(dataset, Path(settings.data_dir), settings.offline)
+    if state == "":
+        name = dataset if settings.validation is None else f"{dataset}-validation"
+        return bool(facts["data"] == name)
+    return state is not None and state == facts.get("data_state")
+
+
 def work(resolved: ResolvedConfig) -> Attempt:
     """Run a job, or load its result if its record turns out to be finished.
 
@@ -97,7 +127,10 @@ def work(resolved: ResolvedConfig) -> Attempt:
         job = build(resolved)
         folder = job.folder
         console.show_composition(job)
-        active_run, _ = run(job, evaluation_callback(job))
+        steps = job.settings.steps
+        name = f"{folder.parent.name}/{folder.name}"
+        on_evaluation = report_to_trial(job.settings.objective, steps and steps * job.loops, name)
+        active_run, _ = run(job, on_evaluation)
         facts = active_run.record.facts
         return (
             show_done(job, facts) if active_run.was_done else show(job, facts, active_run.handover)
@@ -155,24 +188,8 @@ def show_done(job: ResolvedConfig, facts: dict[str, Any]) -> Attempt:
 
 def show(job: ResolvedConfig, facts: dict[str, Any], handover: Handover | None) -> Attempt:
     """Show the results and the folder of a run."""
-    # imported late because it loads pydantic's validation of tables
-    from runner.statistics.published import published_scores
-
-    settings = job.settings
-    result = facts["result"]
-    if settings.smoke:
-        console.show_result(job, result)
-        printer.note("smoke run: it shows that everything works; its scores mean nothing")
-    else:
-        printed, reason = published_scores(settings.paper_tables, job.config, job.data)
-        console.show_result(job, result, printed, reason)
-    for about, subject in (("run", "run"), ("attack", "security evaluation")):
-        if rows := combine_checks(facts, about):
-            console.show_checks(f"checks of the {subject}", rows)
-    console.show_whereabouts(
-        job.folder, handover, facts.get("artefacts", ()), facts.get("left_out", ())
-    )
-    return Attempt(0, values(result, settings.objective), folder=job.folder)
+    console.show_record(job, facts, handover)
+    return Attempt(0, values(facts["result"], job.settings.objective), folder=job.folder)
 
 
 def run_once(argv: list[str]) -> int | None:
@@ -202,19 +219,16 @@ def run_once(argv: list[str]) -> int | None:
 def run_job(cfg: DictConfig) -> float | list[float] | None:
     """Run a job that Hydra has composed; in a sweep a failed job does not stop the next one."""
     hydra_config = HydraConfig.get()
-    # Unresolved: an override may hold an interpolation, and one that fails must fail with our
-    # message.
-    overrides: Any = OmegaConf.to_container(hydra_config.overrides.task, resolve=False)
+    overrides = list_overrides(hydra_config)
     sweeping = hydra_config.mode == RunMode.MULTIRUN
-    OmegaConf.set_struct(cfg, False)
-    choices = hydra_config.runtime.choices
+    launcher = hydra_config.runtime.choices.get("hydra/launcher")
     is_parallel = (
-        sweeping and choices.get("hydra/launcher") == "joblib"
+        sweeping and launcher == "joblib"
     )  # others log each job themselves, or name the log
     with number_lines(hydra_config.job.num) if is_parallel else nullcontext():
         if sweeping:
             printer.headline(title(hydra_config.job.num, overrides))
-        outcome = attempt(Composed(cfg, choices.get("experiment"), explicit_keys(overrides)))
+        outcome = attempt(without_hydra(cfg, hydra_config))
         if outcome.message and outcome.code == 0:  # stopped early by a sweep, not a failure
             printer.out.print(outcome.message)
         elif outcome.message:
@@ -229,11 +243,3 @@ def run_job(cfg: DictConfig) -> float | list[float] | None:
     if not sweeping or outcome.code > 128:
         raise SystemExit(outcome.code)
     return outcome.value
-
-
-def evaluation_callback(job: Job) -> Callable[[int, Mapping[str, float]], None] | None:
-    """Callback that reports each evaluation to the sweeper; None without a sweeper."""
-    settings = job.settings
-    loops = 1 if job.is_vectorised else settings.replicates
-    total = loops * settings.steps if settings.steps else None
-    return report_to_trial(settings.objective, total, f"{job.folder.parent.name}/{job.folder.name}")

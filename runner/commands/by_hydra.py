@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hydra._internal.callbacks import Callbacks
 from hydra._internal.utils import get_args_parser
@@ -13,12 +13,11 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.types import HydraContext, RunMode
-from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from runner.catalogue.words import explain, parse_overrides, wrong_jobs_message
 from runner.commands.app import run_job
-from runner.compose.compose import PRIMARY, start_hydra
+from runner.compose.compose import PRIMARY, list_overrides, start_hydra
 from runner.errors import ConfigError
 from runner.sweep.outcomes import announce_sweep
 from runner.sweep.table import show
@@ -81,7 +80,7 @@ def _sweep(hydra: Hydra, cfg: DictConfig) -> int:
     cfg.hydra.sweep.dir = str(folder)
     cfg.hydra.overrides.hydra += ["hydra.mode=MULTIRUN", f"hydra.sweep.dir='{quoted}'"]
     HydraConfig.instance().set_config(cfg)
-    words: Any = OmegaConf.to_container(cfg.hydra.overrides.task, resolve=False)
+    words = list_overrides(cfg.hydra)
     swept = [
         override.key_or_group for override in parse_overrides(words) if override.is_sweep_override()
     ]

@@ -18,10 +18,10 @@ from components.evaluation.security.threat import threat_grid_class
 from components.metrics.names import score_names
 from components.registry import CHOSEN
 from runner.catalogue.declarations import declaration
-from runner.catalogue.parts import all_parts, each, known_keys
 from runner.catalogue.settings import OBJECTIVES_KEY, Settings, Values, requested_objectives
-from runner.compose.expand import ResolvedConfig
+from runner.compose.expand import all_parts, each, known_keys
 from runner.compose.pairs import check_pairs
+from runner.compose.resolve import ResolvedConfig
 from runner.compose.validate import validate_model
 from runner.errors import ConfigError, UnfitError, nearest
 
@@ -40,12 +40,13 @@ class Composition:
         self.values: Values = {role: resolved.config.get(role) for role in CHOSEN}
         self._built: Parts = {}  # by role and mapping
 
-    def build(self, role: str, values: Values) -> Any:
-        """Build the component of a role after checking it against the data.
+    def build(self, role: str, values: Values | None = None) -> Any:
+        """Build the component of a role, of other ``values`` if given, checked against the data.
 
         Raises:
             ConfigError: a key is invalid, or the component does not support the data.
         """
+        values = values or self.values
         mapping = values[role]
         key = json.dumps([role, mapping, values["dataset"]], sort_keys=True)
         if key not in self._built:

@@ -203,14 +203,20 @@ def compose_in_full(overrides: list[str]) -> DictConfig:
         raise ConfigError(explain(error, overrides)) from None
 
 
-def without_hydra(cfg: DictConfig) -> Composed:
-    """Extract the job's config from a fully composed one."""
-    OmegaConf.set_struct(cfg, False)
-    hydra = cfg.pop("hydra")
+def list_overrides(hydra: Any) -> list[str]:
+    """Overrides of a job, from Hydra's part of its config."""
     # unresolved: an override may contain an interpolation, and one that fails must fail with our
     # message
     words: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
-    return Composed(cfg, hydra.runtime.choices.get("experiment"), explicit_keys(words))
+    return list(words)
+
+
+def without_hydra(cfg: DictConfig, hydra: Any = None) -> Composed:
+    """Separate a job's config from Hydra's part, which Hydra passes to jobs of its own apart."""
+    OmegaConf.set_struct(cfg, False)
+    hydra = hydra or cfg.pop("hydra")
+    experiment = hydra.runtime.choices.get("experiment")
+    return Composed(cfg, experiment, explicit_keys(list_overrides(hydra)))
 
 
 def compose(overrides: list[str]) -> Composed:

@@ -1,170 +1,61 @@
-"""Stage 2, expand: complete a composed config with every key of every component.
+"""Stage 2, expand: complete a config with every key of every component, without building any.
 
-Numbers are parsed, smoke overrides applied, and nested components filled in, so that a record and a
-signature describe the whole run.  No component is built and torch is not imported.
+A key typed ``Attacker``, ``Model``, … holds a component, a key typed ``list[Attacker]`` a list.
+
+A component is written as a name, with all keys from its own YAML, or as
+``{name: pgd, steps: 100}``, with some keys changed.  The config of a run holds all nested
+components in full, so that its record and its signature describe the whole run.
+
+Declarations of built-in classes are read from the index, so that torch is not imported.
 """
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import OmegaConf
 
-from components.registry import CHOSEN, REQUIRED, ROLES
-from runner.catalogue.declarations import CONFIG, read_index
-from runner.catalogue.parts import (
-    component_defaults,
-    expand_component,
-    explain_misplaced,
-    known_keys,
-    parse_keys,
-    parse_number,
-)
-from runner.catalogue.plugins import import_plugins
-from runner.catalogue.settings import UNSIGNED_KEYS, Settings, Values, sign
-from runner.catalogue.words import parse_overrides
-from runner.compose.compose import Composed, compose_in_full, restore_hydra_on_exit, without_hydra
-from runner.compose.validate import check_draws, shorten_for_smoke, validate
+from components import registry
+from components.registry import CHOSEN
+from runner.catalogue.class_declaration import ClassDeclaration
+from runner.catalogue.declarations import CONFIG, declaration, read_index
+from runner.catalogue.settings import Values
+from runner.compose.trust import verify_references
+from runner.compose.validate import shorten_for_smoke
 from runner.disk import conf_folders
-from runner.disk.read_yaml import value_at
-from runner.errors import ConfigError
+from runner.disk.read_yaml import load_untrusted
+from runner.errors import ConfigError, nearest
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResolvedConfig:
-    """A valid config with all keys, before its components are built.
+def expand(config: Values, explicit: Collection[str], is_smoke: bool) -> tuple[Values, list[str]]:
+    """Complete a composed config; keys of the experiment that do not fit a chosen component go.
 
-    It has an identity and a folder once its data are named.
-    """
+    Args:
+        config: the config, with the smoke overrides of a smoke run.
+        explicit: keys set on the command line.
+        is_smoke: shorten burn-in and thinning.
 
-    config: Values  # with smoke overrides and all nested components, as recorded
-    settings: Settings  # its run-level keys
-    notes: list[str]  # notes for the user on how the config was interpreted
-    overrides: list[str]  # ``key=value`` as requested, the name of the run
-    explicit: frozenset[str]  # keys set on the command line
-    # keys of each role as composed, before keys unknown to its component were left out
-    given: dict[str, Values]
-    data: str = ""  # name of the data ("sarcos-sim" is never "sarcos"); empty if not named yet
-    signature: str = ""
-
-    @property
-    def choice(self) -> dict[str, str | None]:
-        """Name of the component of each role."""
-        return {role: (self.config.get(role) or {}).get("name") for role in CHOSEN}
-
-    @property
-    def budget(self) -> dict[str, float]:
-        """Cost limits of a replicate, by kind."""
-        limits = self.settings.budget or {}
-        return {kind: limit for kind, limit in limits.items() if limit is not None}
-
-    @property
-    def folder(self) -> Path:
-        return Path(self.settings.output_dir) / self.settings.experiment / self.signature
-
-    def identify(self, data: str) -> ResolvedConfig:
-        """The config with the name of its data, its signature and all its notes.
-
-        Raises:
-            ConfigError: no draws would be kept.
-        """
-        notes = [*self.notes, *check_draws(self.config["inference"], self.settings)]
-        return replace(self, notes=notes, data=data, signature=sign(self.config, data))
-
-
-def resolve(composed: Composed) -> ResolvedConfig:
-    """Expand a composed config and validate its run-level keys.
+    Returns:
+        The config, and notes for the user about keys left out.
 
     Raises:
-        ConfigError: an error detectable without building a component, in one to three lines.
+        ConfigError: a component does not exist, or names code or a file that is refused.
     """
-    explicit = frozenset(composed.explicit or ())
-    config = to_container(composed.cfg)
-    config["experiment"] = composed.experiment or "custom"
-    if isinstance(config.get("plugins"), list):
-        import_plugins(config["plugins"])
-    is_smoke = composed.explicit is not None and config.get("smoke") is True
-    if is_smoke:
-        overrides = config.get("smoke_overrides") or {}
-        config = merge_smoke_overrides(config, overrides, explicit)
     config = parse_keys(config, read_index()[CONFIG], "")
     if isinstance(config.get("budget"), dict):
         config["budget"] = parse_number(config["budget"], "budget", is_integer=True)
-    _refuse_misplaced(config, explicit)
-    given = {role: dict(config[role]) for role in CHOSEN if isinstance(config.get(role), dict)}
     notes: list[str] = []
     for role in CHOSEN:
         if role in explicit and config.get(role) is not None:
             config[role] = _drop_foreign_keys(role, config[role], explicit, notes)
-    config = fill_in(config, explicit if is_smoke else None)
-    return ResolvedConfig(
-        config=config,
-        settings=validate(config),
-        notes=notes,
-        overrides=_signed_settings(config, explicit),
-        explicit=explicit,
-        given=given,
-    )
-
-
-def resolve_words(words: list[str], once: str) -> ResolvedConfig:
-    """Compose, expand and validate the config of ``words``: overrides and ``--config-dir``.
-
-    Args:
-        words: as on the command line of one run.
-        once: advice for an override with several values, such as "call run once for each".
-
-    Raises:
-        ConfigError: an error detectable without building a component.
-    """
-    argv, folder = conf_folders.split_config_dir(words)
-    conf_folders.use(folder)
-    if swept := [o.input_line for o in parse_overrides(argv) if o.is_sweep_override()]:
-        raise ConfigError(f"{swept[0]}: several values need a sweep; {once}")
-    with restore_hydra_on_exit():
-        cfg = compose_in_full(argv)
-        HydraConfig.instance().set_config(cfg)  # for ${hydra:…} in a user's config
-        return resolve(without_hydra(cfg))
-
-
-def to_container(cfg: DictConfig) -> Values:
-    try:
-        config: Any = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
-    except OmegaConfBaseException as error:
-        parts = str(error).splitlines()[0].partition("raised while resolving interpolation: ")
-        raise ConfigError(f"{error.full_key or 'config'}: {parts[2] or parts[0]}") from None
-    assert isinstance(config, dict)
-    return config
-
-
-def _refuse_misplaced(config: Values, explicit: Collection[str]) -> None:
-    """Refuse a run without a required component, and components that are chosen by ``role.name`` or
-    at the wrong level.
-
-    Raises:
-        ConfigError: a component is missing or misplaced; the message gives the correct override.
-    """
-    for role in CHOSEN:
-        if f"{role}.name" in explicit and isinstance(config.get(role), dict):
-            name = config[role].get("name")
-            raise ConfigError(
-                f"{role}.name={name}: changes the name without the other keys; write {role}={name}"
-            )
-    for role in ROLES:
-        if role in config and role not in CHOSEN:
-            raise ConfigError(explain_misplaced(role, config[role]))
-    missing = [role for role in REQUIRED if config.get(role) is None]
-    if missing:
-        raise ConfigError(
-            f"{', '.join(missing)}: missing; choose an experiment, as +experiment=sarcos_mdgp (runner list experiment "
-            f"shows all), or set {' '.join(f'{role}=…' for role in missing)}"
-        )
+    return fill_in(config, explicit if is_smoke else None), notes
 
 
 def _drop_foreign_keys(
@@ -182,20 +73,6 @@ def _drop_foreign_keys(
     return {k: v for k, v in values.items() if k not in foreign}
 
 
-def _signed_settings(config: Values, explicit: Collection[str]) -> list[str]:
-    """Resolved command-line settings that can change a result."""
-    settings = []
-    for name in sorted(explicit):
-        value = value_at(config, name)
-        if value is not None and name.split(".")[0] not in UNSIGNED_KEYS:
-            is_component = isinstance(value, dict) and "name" in value
-            text = (
-                value["name"] if is_component else json.dumps(value, ensure_ascii=False).strip('"')
-            )
-            settings.append(f"{name}={text}")
-    return settings
-
-
 def fill_in(config: Values, smoke_keys: Collection[str] | None) -> Values:
     """Complete the components of a config, with the checksums of the files that they name.
 
@@ -206,38 +83,154 @@ def fill_in(config: Values, smoke_keys: Collection[str] | None) -> Values:
     Raises:
         ConfigError: a component does not exist, or names code or a file that is refused.
     """
-    config = config | {
-        role: expand_component(role, config[role], role, config["plugins"])
+    chosen = {
+        role: expand_component(role, config[role], role)
         for role in CHOSEN
         if config.get(role) is not None
     }
+    for where, role, values in [part for item in chosen.items() for part in all_parts(*item)]:
+        verify_references(role, values, where, config["plugins"])
+    config = config | chosen
     if smoke_keys is not None:
         config = shorten_for_smoke(config, smoke_keys)
     normalised: Values = json.loads(json.dumps(config))
     return normalised
 
 
-def merge_smoke_overrides(
-    base: Values, overrides: Values, explicit: Collection[str], path: str = ""
+def known_keys(role: str, values: Any, where: str) -> ClassDeclaration:
+    """Declarations of the class that ``name`` of a component's mapping refers to.
+
+    Raises:
+        ConfigError: the name is missing, or the component does not exist.
+    """
+    if not isinstance(values, dict) or "name" not in values:
+        raise ConfigError(
+            f"{where}: must be chosen by name{nearest(str(values), registry.names(role))}"
+        )
+    name = str(values["name"])
+    return declaration(role, name, f"{where}={name}")
+
+
+def expand_component(
+    role: str, values: Values, where: str, inherited: Values | None = None
 ) -> Values:
-    """Merge ``smoke_overrides`` into a config, except for keys set on the command line.
+    """Full mapping of a component and its nested components, with parsed numbers.
+
+    A component class with ``inherited_keys`` passes its own values of these keys to nested
+    components that have them.
 
     Args:
-        base: the config, or the mapping of a key in it.
-        overrides: overrides of its keys.
-        explicit: keys set on the command line.
-        path: prefix of its keys.
+        role: role of the component.
+        values: its mapping.
+        where: its key in the config.
+        inherited: keys of the component that holds it, used with the defaults of its YAML; None if
+        ``values`` contains these already.
+
+    Raises:
+        ConfigError: a name does not exist, a value is neither a name nor a mapping with a name, or
+            a ratio has denominator zero.
     """
-    merged = dict(base)
-    for key, value in overrides.items():
-        is_mapping = isinstance(value, dict)
-        # model=smdgp chooses a model, not its keys
-        if f"{path}{key}" in explicit and not is_mapping:
-            continue
-        is_left_out = f"{path}{key}" in CHOSEN and base.get(key) is None
-        if is_left_out and is_mapping and "name" not in value:
-            continue
-        if is_mapping and isinstance(base.get(key), dict):
-            value = merge_smoke_overrides(base[key], value, explicit, f"{path}{key}.")
-        merged[key] = value
-    return merged
+    declared = known_keys(role, values, where)
+    if inherited is not None:
+        shared = {key: value for key, value in inherited.items() if key in declared.keys}
+        values = component_defaults(role, values["name"]) | shared | values
+    values = parse_keys(values, declared, f"{where}.")
+    shared = {key: values[key] for key in declared.inherited_keys if key in values}
+
+    for key, inner in declared.nested_roles.items():
+        parts = [
+            None if part is None else expand_component(inner, _to_mapping(part), path, shared)
+            for path, part in each(values.get(key), f"{where}.{key}")
+        ]
+        if key in values:
+            values[key] = parts if isinstance(values[key], list) else parts[0]
+    return values
+
+
+def _to_mapping(part: Any) -> Any:
+    """Mapping of a component written as its name."""
+    return {"name": part} if isinstance(part, str) else part
+
+
+def component_defaults(role: str, name: str) -> Values:
+    """Content of a component's YAML; empty if it has no YAML."""
+    file = conf_folders.find(role, name)
+    return {} if file is None else copy.deepcopy(_read_yaml(file, file.stat().st_mtime_ns))
+
+
+@lru_cache(maxsize=512)
+def _read_yaml(file: Path, changed: int) -> Values:
+    """Content of a YAML file, cached by its time of change."""
+    values = load_untrusted(
+        file, parse=lambda text: OmegaConf.to_container(OmegaConf.load(StringIO(text)))
+    )
+    return values if isinstance(values, dict) else {}
+
+
+def all_parts(role: str, values: Values, where: str = "") -> Iterator[tuple[str, str, Values]]:
+    """A component and all nested components: key, role and full mapping of each."""
+    where = where or role
+    yield where, role, values
+    for key, inner in known_keys(role, values, where).nested_roles.items():
+        for path, part in each(values.get(key), f"{where}.{key}"):
+            if isinstance(part, dict):
+                yield from all_parts(inner, part, path)
+
+
+def each(value: Any, where: str) -> list[tuple[str, Any]]:
+    """Components in a key, one or a list, each with its path."""
+    return (
+        [(f"{where}.{i}", part) for i, part in enumerate(value)]
+        if isinstance(value, list)
+        else [(where, value)]
+    )
+
+
+def parse_keys(values: Values, declared: ClassDeclaration, where: str) -> Values:
+    """Parse the ratios and integers of a mapping.
+
+    Args:
+        declared: declarations, with the keys that hold numbers and integers.
+        where: prefix of keys in messages.
+
+    Raises:
+        ConfigError: a ratio has denominator zero.
+    """
+    result = dict(values)
+    for key in values.keys() & (declared.numbers | declared.integers):
+        is_integer = key in declared.integers
+        is_ratio = key in declared.numbers  # other integers may be text
+        result[key] = parse_number(values[key], f"{where}{key}", is_integer, is_ratio)
+    return result
+
+
+def parse_number(value: Any, where: str, is_integer: bool, is_ratio: bool = True) -> Any:
+    """Parse a ratio, ``8/255``, or an integer such as ``1e3``, also in lists and mappings.
+
+    Other values are returned unchanged.
+
+    Raises:
+        ConfigError: a denominator is zero.
+    """
+    if isinstance(value, list | dict):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        parsed = {k: parse_number(v, f"{where}.{k}", is_integer, is_ratio) for k, v in items}
+        return parsed if isinstance(value, dict) else list(parsed.values())
+    if is_ratio and isinstance(value, str) and value.count("/") == 1:
+        try:
+            above, below = map(float, value.split("/"))
+        except ValueError:
+            return value
+        if below == 0:
+            raise ConfigError(
+                f"{where}={value}: division by zero; write a number, such as 0.03 or 8/255"
+            )
+        value = above / below if math.isfinite(above / below) else value
+    return int(value) if is_integer and isinstance(value, float) and value.is_integer() else value
+
+
+def explain_misplaced(role: str, value: Any) -> str:
+    """Error message for a component chosen at run level although its role can only be nested."""
+    name = value.get("name", "…") if isinstance(value, dict) else value
+    such = registry.ROLES[role].given.format(name)
+    return f"{role}={name}: a {role} belongs inside another component; write for instance {such}"

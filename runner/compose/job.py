@@ -18,7 +18,7 @@ from runner.catalogue.declarations import data_state
 from runner.catalogue.settings import Settings
 from runner.compose.check import Composition
 from runner.compose.compose import Composed
-from runner.compose.expand import ResolvedConfig, resolve
+from runner.compose.resolve import ResolvedConfig, resolve
 from runner.compose.suggest import add_suggested_fixes
 from runner.compose.validate import validate_model
 from runner.errors import ConfigError, UnfitError
@@ -53,6 +53,11 @@ class Job(ResolvedConfig):
             and self.dataset.problem_kind() in self.inference.folds_replicates
         )
         return is_folded or self.side_by_side
+
+    @property
+    def loops(self) -> int:
+        """Number of replicates computed one after another."""
+        return 1 if self.is_vectorised else self.settings.replicates
 
     @property
     def side_by_side(self) -> bool:
@@ -96,7 +101,7 @@ def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
     composition = Composition(resolved)
     try:
         if data is None:
-            _check_data_keys(settings, composition.build("dataset", composition.values))
+            _check_data_keys(settings, composition.build("dataset"))
         parts = composition.check(composition.values)
     except UnfitError as error:
         raise add_suggested_fixes(error, composition) from None

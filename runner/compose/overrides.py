@@ -15,12 +15,12 @@ from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from components.registry import CHOSEN, REQUIRED, ROLES
-from runner.catalogue.parts import explain_misplaced
 from runner.catalogue.words import (
     N_JOBS_KEY,
     SINGLE_CHOICE_GROUPS,
     wrong_jobs_message,
 )
+from runner.compose.expand import explain_misplaced
 from runner.errors import ConfigError, nearest, similar
 
 NONE = (None, "none", "None", "")  # values that leave a role empty

@@ -13,7 +13,7 @@ from components.contracts.posteriors import FilteredStates, Predicts
 from components.contracts.requirements import ChoiceFacts, Requirements, misfit
 from components.contracts.roles import Component, Dataset, Gradient, Inference, Model
 from runner.catalogue.class_description import nested_roles
-from runner.catalogue.parts import each
+from runner.compose.expand import each
 from runner.errors import UnfitError
 
 SETTINGS = r" (?=\w+\.\w+=)"  # pattern of the separator of two settings

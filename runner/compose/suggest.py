@@ -17,10 +17,9 @@ from components import registry
 from components.contracts.requirements import misfit
 from components.registry import CHOSEN
 from runner.catalogue.declarations import declaration
-from runner.catalogue.parts import all_parts, component_defaults
 from runner.catalogue.settings import Values
 from runner.compose.check import Composition
-from runner.compose.expand import fill_in
+from runner.compose.expand import all_parts, component_defaults, fill_in
 from runner.compose.pairs import SETTINGS
 from runner.compose.validate import check_draws
 from runner.disk import conf_folders
@@ -61,7 +60,7 @@ def _try_names(composition: Composition, key: str) -> str:
         role = next(inner for path, inner, _ in held if path == key)
     names = [name for name in registry.names(role) if name != _component_name_at(composition, key)]
     if role != "dataset":  # skips the many components that do not support the data
-        data = composition.build("dataset", composition.values).data_facts()
+        data = composition.build("dataset").data_facts()
         names = [name for name in names if not misfit(data, declaration(role, name).requires)]
     names = [name for name in names if is_valid_with(composition, {key: name})]
     return f"; {LEADS.get(key, f'compatible values of {key}')}: {', '.join(names)}" if names else ""

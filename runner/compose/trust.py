@@ -2,18 +2,23 @@
 
 Hydra builds its launcher, its sweeper, its callbacks and Python's logging from the names in a
 config, and would call any function; a config may come from an untrusted source.  Foreign code runs
-only through ``plugins``, which the user sets.
+only through ``plugins``, which the user sets.  A file that a component names is identified by its
+checksum.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf import __version__ as omegaconf_version
 
+from runner.catalogue.declarations import declaration
+from runner.catalogue.settings import Values
 from runner.compose.validate import leaves
 from runner.errors import ConfigError
 
@@ -42,6 +47,7 @@ REGISTER_RESOLVER: Callable[..., None] = (
 NO_TARGETS = (
     "_target_ is not supported; choose a component by name, register your own with plugins=[…]"
 )
+GAMES_MODULE = "runner.python.games"  # the only built-in module that a dataset may name
 _ABSENT = object()
 
 
@@ -114,3 +120,96 @@ def _calls(key: str, value: str) -> bool:
     if key in ("()", "class"):
         return not value.startswith(("logging.", "colorlog."))
     return value.startswith("ext://") and not value.startswith("ext://sys.")
+
+
+def verify_references(role: str, values: Values, where: str, plugins: Collection[str]) -> None:
+    """Verify the code and the files named in a component's keys; store the checksums of the files.
+
+    Args:
+        role: role of the component.
+        values: its full mapping.
+        where: its key in the config.
+        plugins: modules whose code it may name.
+
+    Raises:
+        ConfigError: the code belongs to another module; a file does not exist or does not match.
+    """
+    declared = declaration(role, values["name"])
+    _refuse_untrusted(values, declared.imports, where, plugins)
+    values |= _checksums(values, declared.reads, where)
+
+
+def _checksums(values: Values, reads: Mapping[str, str], where: str) -> Values:
+    """SHA-256 of each file named in a component's keys, by the key that holds it.
+
+    A config with a checksum, such as the config of a record, requires the file to match it.
+
+    Raises:
+        ConfigError: a file does not exist or does not match.
+    """
+    checksums = {}
+    for key, checksum in reads.items():
+        expected = values.get(checksum)
+        name = values.get(key)
+        if name is None:
+            if expected is not None:
+                raise ConfigError(
+                    f"{where}.{checksum}: the checksum has no file; set {where}.{key}=FILE"
+                )
+            continue
+        digest = _sha256(name, f"{where}.{key}")
+        if expected is not None and not (
+            len(str(expected)) >= 8 and digest.startswith(str(expected))
+        ):
+            raise ConfigError(
+                f"{where}.{key}={name}: has the SHA-256 {digest[:12]}…, but {where}.{checksum} "
+                f"requires {str(expected)[:12]}…; restore "
+                f"that file, or set {where}.{checksum}=null to use this one"
+            )
+        checksums[checksum] = digest
+    return checksums
+
+
+def _sha256(name: object, where: str) -> str:
+    path = Path(str(name))
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        why = (
+            "file not found"
+            if isinstance(error, FileNotFoundError)
+            else f"cannot be read ({error.strerror})"
+        )
+        raise ConfigError(
+            f"{where}={name}: {why}; give an absolute path or one relative to {Path.cwd()}"
+        ) from None
+
+
+def _refuse_untrusted(
+    values: Values, imports: Collection[str], where: str, plugins: Collection[str]
+) -> None:
+    """Refuse code named in a component's keys unless its module is in ``plugins`` or is the
+    runner's own module of games.
+
+    Raises:
+        ConfigError: the code belongs to another module."""
+    for key in sorted(imports):
+        if values.get(key) is None:
+            continue
+        module, colon, name = str(values[key]).partition(":")
+        if module.endswith(".py"):
+            named = f"{Path(module).stem}:{name}" if colon else Path(module).stem
+            raise ConfigError(
+                f"{where}.{key}={values[key]}: {module} is a file; write the module's name, {where}.{key}={named}, and "
+                "add the file's folder to PYTHONPATH"
+            )
+        parent, _, last = module.rpartition(".")
+        if not colon and parent in plugins and module not in plugins:
+            raise ConfigError(
+                f"{where}.{key}={module}: the name in the module is missing; write {parent}:{last}"
+            )
+        if module not in (*plugins, GAMES_MODULE):
+            raise ConfigError(
+                f"{where}.{key}={values[key]}: code outside the runner; add 'plugins=[{module}]' if you trust it"
+            )

@@ -18,9 +18,9 @@ from components.contracts.attackers import Evasion
 from components.contracts.user_code import is_foreign
 from components.registry import REQUIRED
 from runner.catalogue.class_description import nested_roles
-from runner.catalogue.parts import component_defaults, expand_component
 from runner.catalogue.settings import Values
 from runner.compose.check import build_component, check_data
+from runner.compose.expand import component_defaults, expand_component
 from runner.compose.pairs import check_labels, check_pairs
 from runner.errors import ConfigError
 

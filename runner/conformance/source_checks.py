@@ -18,8 +18,8 @@ from components.contracts.plugins.declared import check_declared
 from components.contracts.user_code import format_code_location, is_user_file
 from runner.catalogue.declarations import declaration
 from runner.catalogue.list_and_show import explain_keys, find_file, read_keys
-from runner.catalogue.parts import component_defaults, expand_component
 from runner.compose.check import build_component
+from runner.compose.expand import component_defaults, expand_component
 from runner.conformance.outcomes import CheckedComponent, NonConformanceError
 from runner.disk.yaml_comments import YamlKey
 from runner.errors import ConfigError, display_path

@@ -17,7 +17,7 @@ from runner.execution.rng import Streams
 from runner.execution.scores import Scores, means
 from runner.execution.screen.announcements import Announcements
 from runner.execution.screen.progress import Live
-from runner.execution.signals import ALONE, ReceivedSignals
+from runner.execution.signals import ALONE, ReceivedSignals, RunInterruptedError
 from runner.execution.storage.blocks import RowBlocks
 from runner.execution.watch import Watch
 from runner.record.record import Record
@@ -37,7 +37,6 @@ class RunContext:
     ):
         """See ``Record.open`` for ``command``."""
         self.job = job
-        self.settings = job.settings
         self.watch = Watch(job, on_evaluation)
         self.usage = UsageMeter()
         self.record = Record.open(job, command)
@@ -48,10 +47,7 @@ class RunContext:
             printer.out.print(note)
         number = os.environ.get(ALONE)
         self.alone = int(number) if number else None  # the only replicate to compute
-        self.handover = create_handover(self.settings, self.record.folder)
-        # a run recorded with sequential replicates continues sequentially
-        self.vectorised = job.is_vectorised
-        self.loops = 1 if self.vectorised else self.settings.replicates
+        self.handover = create_handover(job.settings, self.record.folder)
         self.announcements = Announcements()
         self.live: Live | None = None  # display of the whole run
         self.was_done = self.record.state == "done"
@@ -71,6 +67,18 @@ class RunContext:
                 printer.out.print(
                     f"MLflow   {trouble}; the local record is not affected", style="yellow"
                 )
+
+    def stop_if_asked(self, received: ReceivedSignals, step: int) -> None:
+        """Stop after a signal or pruning; the step has been saved.
+
+        Raises:
+            RunInterruptedError: after a signal.
+            RunPrunedError: a sweep pruned the run.
+        """
+        if received:
+            raise RunInterruptedError(received[0], step)
+        if self.watch.given_up is not None:
+            raise self.watch.given_up
 
     def close_display(self) -> None:
         """Stop the display, if any."""
@@ -96,7 +104,7 @@ class Course:
         self.usage = run.usage
         self.received = received
         self.rng = Streams(self.job.settings.seed, number, torch.device(self.job.settings.device))
-        self.n_together = self.job.settings.replicates if run.vectorised else 1
+        self.n_together = self.job.settings.replicates if self.job.is_vectorised else 1
         self.meter = CostMeter(self.job.budget, self.n_together)
         self.blocks = RowBlocks()  # draws on disk
         self.before = 0.0  # seconds before the last interruption

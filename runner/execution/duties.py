@@ -17,7 +17,6 @@ from runner.execution.course import Course
 from runner.execution.divergence import check_finite
 from runner.execution.loop import Step, StepCallback
 from runner.execution.scores import plain
-from runner.execution.signals import RunInterruptedError
 from runner.record.record import Record
 from runner.terminal import printer
 from runner.tracking.handover import Handover
@@ -152,23 +151,8 @@ def save_checkpoints(course: Course, kept: Callable[[Step], bool]) -> Iterator[S
 
 
 def stop_when_asked(course: Course) -> StepCallback:
-    """End the run after a signal or pruning; the step has been saved.
-
-    Raises:
-        RunInterruptedError: after a signal.
-        RunPrunedError: a sweep pruned the run.
-    """
-
-    received = course.received
-    watch = course.watch
-
-    def stop(step: Step) -> None:
-        if received:
-            raise RunInterruptedError(received[0], step.number)
-        if watch.given_up is not None:
-            raise watch.given_up
-
-    return stop
+    """End the run after a signal or pruning; the step has been saved."""
+    return lambda step: course.run.stop_if_asked(course.received, step.number)
 
 
 def push(record: Record, handover: Handover) -> StepCallback:
@@ -205,13 +189,11 @@ def profile(on: bool, record: Record) -> Iterator[list[StepCallback]]:
 def duties(course: Course) -> Iterator[list[StepCallback]]:
     """Duties in the order of execution."""
     keeps = regular_checkpoint_rule(course)
-    received = course.received
-    watch = course.watch
     settings = course.job.settings
 
     def is_kept(step: Step) -> bool:
         """True for regular checkpoints, after a signal, and if the run was pruned."""
-        return keeps(step) or bool(received) or watch.given_up is not None
+        return keeps(step) or course.stopping
 
     with (
         profile(settings.debug == "profile", course.record) as profiling,

@@ -77,23 +77,24 @@ class Run(RunContext):
     def _run_all_replicates(self, received: ReceivedSignals) -> dict[str, list[float]]:
         """``go`` with captured signals."""
         record = self.record
-        torch.set_num_threads(self.settings.threads)
+        torch.set_num_threads(self.job.settings.threads)
         began = time.monotonic()
         earlier_seconds = record.facts["seconds"]
-        record.save(state="running", error=None, vectorised=self.vectorised)
+        record.save(state="running", error=None, vectorised=self.job.is_vectorised)
         self.is_handover_due = self.handover is not None
         ending: Facts = {"state": "failed"}
         try:
-            for number in range(self.loops):
+            for number in range(self.job.loops):
                 is_written = record.facts.get("unwritten") != number
                 is_done = str(number) in record.facts["finished"] and is_written
                 if not is_done and self.alone in (None, number):
                     replicate = Replicate(self, number, received)
                     replicate.compute()
                     self._keep(replicate, earlier_seconds + time.monotonic() - began)
-                self._stop_if_asked(received, number)
+                if number < self.job.loops - 1:  # a signal during writing, or pruning
+                    self.stop_if_asked(received, 0)
             if self.alone is not None:
-                raise ReplicateDoneError(self.alone, self.loops)
+                raise ReplicateDoneError(self.alone, self.job.loops)
             ending = self._finish()
         except BaseException as error:
             cause = self._find_cause(error)
@@ -129,19 +130,6 @@ class Run(RunContext):
             facts["left_out"] = sorted({*facts.get("left_out", ()), *left_out})
         self.record.save()
 
-    def _stop_if_asked(self, received: ReceivedSignals, replicate: int) -> None:
-        """Stop before the next replicate after a signal during writing, or if the run was pruned.
-
-        Raises:
-            RunInterruptedError, RunPrunedError: the run stops.
-        """
-        if replicate == self.loops - 1:
-            return
-        if received:
-            raise RunInterruptedError(received[0], 0)
-        if self.watch.given_up is not None:
-            raise self.watch.given_up
-
     def _finish(self) -> Facts:
         """Write the final facts after all replicates.
 
@@ -149,7 +137,7 @@ class Run(RunContext):
             NumericalError: scores are not finite.
         """
         record = self.record
-        record.facts["result"] = gather_scores(record.facts["finished"], self.vectorised)
+        record.facts["result"] = gather_scores(record.facts["finished"], self.job.is_vectorised)
         check_scores(record.facts, self.job.inference)
         record.sync()
         files = digest_files(record.folder, record.facts.get("artefacts", []))
@@ -164,7 +152,7 @@ class Run(RunContext):
         if isinstance(error, EXPLAINED) or not isinstance(error, Exception):
             return error
         message = out_of_memory_message(error)
-        message = message or missing_float64_message(error, self.settings.device)
+        message = message or missing_float64_message(error, self.job.settings.device)
         return RunFailure(message) if message else error
 
     def _end(self, ending: Facts, seconds: float) -> None:

@@ -71,7 +71,7 @@ class Replicate(Course):
         state, start = self._resume(state)
         self._show_facts()
         if self.run.live is None:
-            self.run.live = Live(self.total, self.run.loops)
+            self.run.live = Live(self.total, self.job.loops)
         else:
             self.run.live.restart(self.rng.replicate)
         self.live = self.run.live

@@ -21,8 +21,8 @@ from components import registry
 from components.contracts.games import ChangingEnvironment
 from components.contracts.roles import Setting
 from components.games.environments.game import Game
-from runner.catalogue.parts import component_defaults, expand_component
 from runner.compose.check import build_component
+from runner.compose.expand import component_defaults, expand_component
 from runner.disk import conf_folders
 from runner.errors import ConfigError, nearest
 from runner.execution.rng import Streams

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 from warnings import warn
 
-from runner.commands.done import find_finished_run
-from runner.compose.expand import ResolvedConfig, resolve_words
+from runner.commands.app import find_finished_run
+from runner.compose.resolve import ResolvedConfig, resolve_words
 from runner.disk import conf_folders
 from runner.errors import ConfigError, RunFailure, RunnerWarning
 from runner.execution.screen import show_run as console

@@ -11,7 +11,7 @@ from os import PathLike, fspath
 from components import registry
 from components.registry import CHOSEN
 from runner.catalogue.declarations import declaration
-from runner.catalogue.parts import component_defaults
+from runner.compose.expand import component_defaults
 from runner.disk.yaml_limits import YamlLimitError, check_values
 from runner.errors import ConfigError
 from runner.record.facts import flatten

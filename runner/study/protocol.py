@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.registry import CHOSEN
-from runner.catalogue.parts import all_parts, known_keys
 from runner.catalogue.settings import Values, signed_config
+from runner.compose.expand import all_parts, known_keys
 from runner.errors import ConfigError
 
 # signed keys that may differ between replicates of a cell or their machines

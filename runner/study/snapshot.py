@@ -131,7 +131,7 @@ def _freeze_run(
     A run without an experiment is recorded under the study's name."""
     from components.errors import DamagedFileError, DataUnavailableError
     from runner.compose.compose import compose
-    from runner.compose.expand import resolve, to_container
+    from runner.compose.resolve import resolve, to_container
 
     facts = (planned.name, planned.row, planned.cell, planned.overrides)
     try:

@@ -82,7 +82,7 @@ def search_facts(cfg: DictConfig) -> SearchProperties | None:
     from components.contracts.plugins.protocols import to_word
     from components.contracts.roles import Dataset, Inference
     from runner.compose.check import build_component
-    from runner.compose.expand import resolve
+    from runner.compose.resolve import resolve
 
     if "dataset" not in cfg:
         return None

@@ -27,7 +27,7 @@ def test_row_overrides_replace_page_overrides():
 @pytest.mark.parametrize("name", DEFINED)
 def test_every_command_of_a_page_can_be_calibrated(name):
     from runner.commands.sbc.fits import ONCE, Fitter, RankSettings
-    from runner.compose.expand import resolve_words
+    from runner.compose.resolve import resolve_words
 
     for row in DEFINED[name]["rows"]:
         words = command(DEFINED[name], row).split()[2:]

@@ -20,8 +20,8 @@ from runner.catalogue.declarations import read_index
 from runner.catalogue.list_and_show import GROUPS, options
 from runner.commands.sub_commands import COMMANDS
 from runner.compose.compose import compose
-from runner.compose.expand import resolve
 from runner.compose.job import build
+from runner.compose.resolve import resolve
 from runner.errors import ConfigError
 from runner.report.exchange.opened import SUFFIX
 from runner.study.definition import load_study

@@ -10,7 +10,7 @@ from functools import cached_property
 from multiprocessing import get_context
 from typing import Any
 
-from runner.compose.expand import ResolvedConfig, resolve_words
+from runner.compose.resolve import ResolvedConfig, resolve_words
 
 Row = dict[str, Any]  # line of ranks.jsonl: data_set, ranks by quantity or error, seconds
 TIES = 3  # number of the random stream that breaks ties

@@ -79,7 +79,7 @@ def _calibrate(arguments: Namespace) -> int:
         open_ranks,
         read_rows,
     )
-    from runner.compose.expand import resolve_words
+    from runner.compose.resolve import resolve_words
     from runner.record.code import commit, identity, versions
     from runner.terminal.printer import show_count
 

@@ -14,15 +14,16 @@ from rich.text import Text
 from rich.tree import Tree
 
 from components.metrics.names import without_costs
-from runner.catalogue.parts import component_defaults, each, known_keys, parse_keys
-from runner.record.checks import tally
+from runner.compose.expand import component_defaults, each, known_keys, parse_keys
+from runner.record.checks import combine_checks, tally
+from runner.record.facts import Facts
 from runner.statistics.standard_error import mean_se
 from runner.terminal.printer import WIDE, announce, format_estimate, note, out
 from runner.terminal.tables import measure_words, print_boxed, print_fact, print_marked
 from runner.terminal.typed_values import format_typed
 
 if TYPE_CHECKING:
-    from runner.compose.expand import ResolvedConfig
+    from runner.compose.resolve import ResolvedConfig
     from runner.tracking.handover import Handover
 TREE_WIDTH = 100  # columns at which the tree of settings is folded
 PARTS = 20  # largest number of tasks or parameters in the table of results
@@ -73,6 +74,25 @@ def show_facts(values: Mapping[str, str]) -> None:
     """Show facts about the data in one line."""
     facts = [Text.assemble((key, "cyan"), f" {value}") for key, value in values.items()]
     out.print(Text("  ").join(facts))
+
+
+def show_record(job: ResolvedConfig, facts: Facts, handover: Handover | None) -> None:
+    """Show the results, checks and files of a run."""
+    # imported late because it loads pydantic's validation of tables
+    from runner.statistics.published import published_scores
+
+    settings = job.settings
+    result = facts["result"]
+    if settings.smoke:
+        show_result(job, result)
+        note("smoke run: it shows that everything works; its scores mean nothing")
+    else:
+        printed, reason = published_scores(settings.paper_tables, job.config, job.data)
+        show_result(job, result, printed, reason)
+    for about, subject in (("run", "run"), ("attack", "security evaluation")):
+        if rows := combine_checks(facts, about):
+            show_checks(f"checks of the {subject}", rows)
+    show_whereabouts(job.folder, handover, facts.get("artefacts", ()), facts.get("left_out", ()))
 
 
 def show_result(

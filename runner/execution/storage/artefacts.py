@@ -14,7 +14,7 @@ from components.figures.attempts import attempt, warn_not_shown
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
 from runner.catalogue.declarations import declaration
-from runner.catalogue.parts import all_parts
+from runner.compose.expand import all_parts
 from runner.compose.job import Job
 from runner.disk.atomic import replace_file, write_text
 from runner.disk.inside import inside, real_file

@@ -19,8 +19,8 @@ from components.problems.replicates.variants import Variants
 from runner.catalogue.plugins import refuse_unknown_modules
 from runner.commands.resume import parse_run_config, read_run_config
 from runner.compose.compose import Composed, restore_hydra_on_exit
-from runner.compose.expand import resolve
 from runner.compose.job import Job, build
+from runner.compose.resolve import resolve
 from runner.errors import ConfigError, RunFailure
 from runner.execution import checkpoint
 from runner.execution.assembly import build_model, load_problem

@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from components.contracts.predictive import GaussianMixture, Predictive, components_of
-from runner.catalogue.parts import all_parts, known_keys
 from runner.commands.resume import read_run_config
+from runner.compose.expand import all_parts, known_keys
 from runner.disk.plain_file import read_plain
 from runner.disk.read_yaml import load_untrusted
 from runner.errors import ConfigError

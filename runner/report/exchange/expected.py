@@ -41,7 +41,7 @@ def expect_protocols(study: StudyDefinition, places: Iterable[CellKey]) -> Expec
 def _compose(run: PlannedRun, study: str) -> Values | None:
     """Resolved config of a run; None if it cannot be composed without a user's code."""
     from runner.compose.compose import compose
-    from runner.compose.expand import resolve
+    from runner.compose.resolve import resolve
 
     try:
         composed = compose(list(run.overrides))

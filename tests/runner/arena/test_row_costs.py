@@ -14,8 +14,8 @@ from components.inference.variational.laboratory import spread
 from components.models.networks.activations import ActivationFunction
 from runner.arena.lengths import WARM_UP_KEYS, find_length
 from runner.arena.suite import load_suite
-from runner.catalogue.parts import component_defaults
 from runner.compose.compose import compose
+from runner.compose.expand import component_defaults
 from runner.compose.job import prepare
 from runner.errors import UnfitError
 from runner.execution.assembly import load_problem

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from runner.compose.compose import compose
-from runner.compose.expand import ResolvedConfig, resolve
 from runner.compose.job import build
+from runner.compose.resolve import ResolvedConfig, resolve
 
 DIGITS = "+experiment=digits_fgsm"
 CO2 = "+experiment=structural_co2"

@@ -7,8 +7,8 @@ import pytest
 from omegaconf import OmegaConf
 
 from runner.catalogue.class_description import nested_roles
-from runner.catalogue.parts import all_parts
 from runner.compose.compose import Composed, compose
+from runner.compose.expand import all_parts
 from runner.compose.job import prepare
 from runner.execution.storage.artefacts import references
 

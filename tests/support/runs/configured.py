@@ -14,9 +14,9 @@ from components import registry
 from components.contracts.attackers import Evasion
 from components.contracts.roles import Setting
 from components.evaluation.security.threat import Threat, build_threat
-from runner.catalogue.parts import expand_component
 from runner.compose.check import build_component
 from runner.compose.compose import compose
+from runner.compose.expand import expand_component
 from runner.compose.job import Job, prepare
 from runner.execution.rng import Streams
 from runner.record.lines import read_lines

@@ -17,7 +17,7 @@ from contract.partners import OF_A_PLUGIN, PLUGIN, fits, small
 from components import registry
 from components.registry import CHOSEN
 from runner.catalogue.declarations import declaration
-from runner.catalogue.parts import component_defaults
+from runner.compose.expand import component_defaults
 
 # require optional packages
 ABSENT = {
