@@ -1,4 +1,4 @@
-"""Agent in the compiled loop: one model of the opponent, or several averaged by their correct
+"""Player in the compiled loop: one model of the other player, or several averaged by their correct
 forecasts.
 
 Source: Gallego (2021), Algorithm 4.2 and section 4.3.3."""
@@ -21,9 +21,9 @@ from components.maths.compiled.loops import Array
 
 
 class Minds(NamedTuple):
-    """The agent in the compiled loop."""
+    """A player in the compiled loop."""
 
-    minds: tuple[Mind, ...]  # one per possible level of the opponent
+    minds: tuple[Mind, ...]  # one per possible level of the other player
     right: Array  # [R, m] n_i, with pseudo-counts of the prior; empty means one mind
 
 
@@ -40,49 +40,49 @@ def add_values(mind: Mind, i: int, marks: Array, share: float, scratch: Scratch)
         scratch.mixed[a] += share * scratch.psi[a]
 
 
-def choose_agent_action(agent: Minds, i: int, marks: Array, scratch: Scratch) -> int:
+def choose_player_action(player: Minds, i: int, marks: Array, scratch: Scratch) -> int:
     """Choose an action by ψ(s, a) = Σ_i p(M_i) Σ_b Q_i(s, a, b) p_{M_i}(b|s)."""
-    if len(agent.minds) == 1:
-        return choose_action(agent.minds[0], i, marks, scratch)
-    mind = agent.minds[0]
+    if len(player.minds) == 1:
+        return choose_action(player.minds[0], i, marks, scratch)
+    mind = player.minds[0]
     total = 0.0
-    for m in range(len(agent.minds)):
-        total += agent.right[i, m]
+    for m in range(len(player.minds)):
+        total += player.right[i, m]
     for a in range(len(mind.own)):
         scratch.mixed[a] = 0
-    for m in range(len(agent.minds)):
-        add_values(agent.minds[m], i, marks, agent.right[i, m] / total, scratch)
+    for m in range(len(player.minds)):
+        add_values(player.minds[m], i, marks, player.right[i, m] / total, scratch)
     set_policy(
         mind, len(mind.levels.alphas) - 1, scratch.mixed, len(mind.own), scratch, scratch.answer
     )
     return draw_index(scratch.answer, len(mind.own), draw_uniform(scratch.stream))
 
 
-def count_correct(agent: Minds, i: int, b: int, scratch: Scratch) -> None:
+def count_correct(player: Minds, i: int, b: int, scratch: Scratch) -> None:
     """n_i := n_i + 1 if only M_i predicted b, in one draw of each model."""
     hits = 0
     last = 0
-    for m in range(len(agent.minds)):
-        foresee(agent.minds[m], i, scratch.before, scratch)
-        drawn = draw_index(scratch.guess, len(agent.minds[m].other), draw_uniform(scratch.stream))
+    for m in range(len(player.minds)):
+        foresee(player.minds[m], i, scratch.before, scratch)
+        drawn = draw_index(scratch.guess, len(player.minds[m].other), draw_uniform(scratch.stream))
         if drawn == b:
             hits += 1
             last = m
     if hits == 1:
-        agent.right[i, last] += 1
+        player.right[i, last] += 1
 
 
-def learn_as_agent(
-    agent: Minds, i: int, move: PlayedRound, done: bool, cut: bool, scratch: Scratch
+def learn_as_player(
+    player: Minds, i: int, move: PlayedRound, done: bool, cut: bool, scratch: Scratch
 ) -> None:
     """Update the counts of correct models, then the models, with a move."""
-    if len(agent.minds) > 1:
-        count_correct(agent, i, move.b, scratch)
-    for m in range(len(agent.minds)):
-        learn(agent.minds[m], i, move, done, cut, scratch)
+    if len(player.minds) > 1:
+        count_correct(player, i, move.b, scratch)
+    for m in range(len(player.minds)):
+        learn(player.minds[m], i, move, done, cut, scratch)
 
 
-def forget_forecasts(agent: Minds, i: int) -> None:
-    """Invalidate the agent's forecasts in the current state."""
-    for m in range(len(agent.minds)):
-        agent.minds[m].foreseen[i, 0] = math.nan
+def forget_forecasts(player: Minds, i: int) -> None:
+    """Invalidate the player's forecasts in the current state."""
+    for m in range(len(player.minds)):
+        player.minds[m].foreseen[i, 0] = math.nan

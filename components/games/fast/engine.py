@@ -27,11 +27,10 @@ from components.games.environments.coin_game import CoinEnvironment
 from components.games.environments.episode import Episode
 from components.games.environments.game import Game
 from components.games.environments.table_environment import TableEnvironment
-from components.games.fast.averaging import Minds
 from components.games.fast.episodes import Tally, build_adversary, play_episode
 from components.games.fast.minds import EPSILON_GREEDY, Levels, Scratch, constant
 from components.games.fast.rules import build_rules
-from components.games.fast.seats import Hierarchy, Seated
+from components.games.fast.seats import CompiledPlayer, Hierarchy
 from components.games.opponents.exponential_smoother import ExponentialSmoother
 from components.games.opponents.fixed_policy import FixedPolicy
 from components.games.opponents.learner import Learner, Learning
@@ -42,8 +41,8 @@ K = TypeVar("K")
 ONE_MIND: Array = np.empty((0, 0))  # no averaging
 
 
-def is_compiled(game: Game, values: list[QFunction]) -> bool:
-    """True if the loop supports a game and action values of these types.
+def is_compiled(game: Game, values: QFunction) -> bool:
+    """True if the loop supports a game and action values of this type.
 
     Other games are played by tensor operations: those on an accelerator, with several opponents,
     with networks, of external programs, and tables in which episodes end but do not restart in the
@@ -57,10 +56,10 @@ def is_compiled(game: Game, values: list[QFunction]) -> bool:
     opponent, *others = game.opponents()
     if type(opponent) is Learner:
         agent = opponent.agent
-        is_met = isinstance(agent, CompilableThinker) and agent.has_loop()
+        is_met = isinstance(agent, CompilablePlayer) and agent.has_loop()
     else:
         is_met = type(opponent) in (ExponentialSmoother, FixedPolicy, TitForTat)
-    return is_served and is_met and not others and all(isinstance(q, ActionWeights) for q in values)
+    return is_served and is_met and not others and isinstance(values, ActionWeights)
 
 
 class CompiledGame:
@@ -69,22 +68,16 @@ class CompiledGame:
     def __init__(self, game: Game, player: CompilablePlayer[Any], state: PlayerState[Any]) -> None:
         self.game = game
         continuing = game.environment.continuing
-        thinkers = player.thinkers(state.mind)
-        alone = len(thinkers) == 1
-        self.seats = [thinker.seat(mind, continuing, alone) for thinker, mind in thinkers]
-        right = player.times_right(state.mind)
-        self.right = ONE_MIND if right is None else right.numpy()
-        self.learner: Seated | None = None
+        self.agent = player.seat(state.mind, continuing)
+        self.learner: CompiledPlayer | None = None
         opponent = game.opponents()[0]
         memory = state.standing.adversary
-        mind = self.seats[0].mind  # unused by other opponents
         if isinstance(opponent, Learner) and isinstance(memory, Learning):
-            assert isinstance(opponent.agent, CompilableThinker), (
+            assert isinstance(opponent.agent, CompilablePlayer), (
                 "``is_compiled`` is False for others"
             )
             self.learner = opponent.agent.seat(memory.mind, continuing)
-            mind = self.learner.mind
-        self.adversary = build_adversary(opponent, memory, mind, game.environment)
+        self.adversary = build_adversary(opponent, memory, game.environment)
         self.environment: Environment | None = None  # of the last episode
         n = max(game.n_actions, game.n_threats)
         marks = 1 if game.numbered else 4
@@ -92,7 +85,7 @@ class CompiledGame:
         self.drawn: Array = self.seed.numpy().view(np.uint64)  # the same number
         self.moves: Array = np.zeros(game.replicates, np.int64)  # in the last episode
         self.scratch = Scratch(
-            q=np.zeros(game.n_actions * game.n_threats, self.seats[0].mind.weights.dtype),
+            q=np.zeros(game.n_actions * game.n_threats, self.agent.minds.minds[0].weights.dtype),
             psi=np.zeros(n),
             answer=np.zeros(n),
             mixed=np.zeros(n),
@@ -111,11 +104,8 @@ class CompiledGame:
         standing = state.standing
         environment = self.game.environment
         replicates = self.game.replicates
-        agent = Minds(tuple(seat.at(episode.index) for seat in self.seats), self.right)
-        if self.learner is not None:
-            mind = self.learner.at(episode.index)
-            if mind is not self.adversary.mind:
-                self.adversary = self.adversary._replace(mind=mind)
+        agent = self.agent.at(episode.index)
+        learner = agent if self.learner is None else self.learner.at(episode.index)
         current = self.game.rules_at(episode.index)
         if current is not self.environment:
             self.environment = current
@@ -130,7 +120,7 @@ class CompiledGame:
             firsts=firsts.numpy(),
             moves=self.moves,
         )
-        play_episode(agent, self.adversary, self.rules, self.drawn, tally, self.scratch)
+        play_episode(agent, self.adversary, learner, self.rules, self.drawn, tally, self.scratch)
         count(environment_steps=int(np.add.reduce(self.moves)))
         if not environment.continuing:
             after = environment.reset(replicates, rng.batches)
@@ -169,14 +159,25 @@ class CompilablePlayer(DecisionMaker[K], Generic[K]):
         """Number of correct forecasts of each thinker [R, m]; None if there is one."""
         return None
 
+    def seat(self, mind: K, continuing: bool) -> CompiledPlayer:
+        """The player's action values and constants for the loop."""
+        thinkers = self.thinkers(mind)
+        right = self.times_right(mind)
+        return CompiledPlayer(
+            [hierarchy for _, hierarchy in thinkers],
+            ONE_MIND if right is None else right.numpy(),
+            lambda episode: [thinker.levels(episode) for thinker, _ in thinkers],
+            any(isinstance(value, Decay) for _, value in self),
+            continuing,
+        )
+
     def policy_at(self, mind: K, s: Tensor, episode: int) -> Tensor:
         epsilon = exploration_rate(self.epsilon, episode)
         return probabilities(self.think(mind, s, episode), self.policy, epsilon, self.temperature)
 
     def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[K]:
         playing = super().init(model, problem, rng)
-        values = [q for _, mind in self.thinkers(playing.mind) for q in mind.q]
-        if self.has_loop() and is_compiled(problem, values):
+        if self.has_loop() and is_compiled(problem, model):
             return CompiledPlayerState(playing.mind, playing.standing, None)
         return playing
 
@@ -213,8 +214,3 @@ class CompilableThinker(CompilablePlayer[Hierarchy]):
 
     def thinkers(self, mind: Hierarchy) -> Sequence[tuple[CompilableThinker, Hierarchy]]:
         return [(self, mind)]
-
-    def seat(self, mind: Hierarchy, continuing: bool, alone: bool = True) -> Seated:
-        """The player's action values and constants for the loop."""
-        varies = any(isinstance(value, Decay) for _, value in self)
-        return Seated(mind, self.levels, varies, continuing, alone)

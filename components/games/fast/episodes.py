@@ -12,16 +12,15 @@ from components.contracts.games import Environment, NumberedStates
 from components.contracts.opponents import Opponent
 from components.games.fast.averaging import (
     Minds,
-    choose_agent_action,
+    choose_player_action,
     forget_forecasts,
-    learn_as_agent,
+    learn_as_player,
 )
 from components.games.fast.minds import (
     FIRST,
     SHARED,
     Constant,
     Index,
-    Mind,
     PlayedRound,
     Scratch,
     constant,
@@ -29,7 +28,7 @@ from components.games.fast.minds import (
 )
 from components.games.fast.rules import Rules, find_marks, take_step
 from components.games.fast.streams import draw_index, draw_uniform, init_stream
-from components.games.fast.thinkers import choose_action, learn, set_greedy
+from components.games.fast.thinkers import set_greedy
 from components.games.opponents.exponential_smoother import ExponentialSmoother
 from components.games.opponents.fixed_policy import FixedPolicy
 from components.games.opponents.tit_for_tat import TitForTat
@@ -46,7 +45,6 @@ class CompiledOpponent(NamedTuple):
     """
 
     kind: Constant
-    mind: Mind  # of a learner; otherwise the agent's, unused
     p: Array = np.zeros((1, 1))  # [R, B]
     beta: float = 1.0
     rows: Array = np.zeros((0, 1))  # m of each state and action [S·A, B]
@@ -55,34 +53,36 @@ class CompiledOpponent(NamedTuple):
 
 
 def build_adversary(
-    opponent: Opponent[Any], memory: object, mind: Mind, environment: Environment
+    opponent: Opponent[Any], memory: object, environment: Environment
 ) -> CompiledOpponent:
-    """Compile an opponent with its memory; ``mind`` is that of a learner."""
+    """Compile an opponent with its memory."""
     if not isinstance(memory, Tensor):
-        return CompiledOpponent(constant(LEARNER), mind)
+        return CompiledOpponent(constant(LEARNER))
     p = memory.numpy()
     if isinstance(opponent, FixedPolicy):
-        return CompiledOpponent(constant(RANDOM), mind, p)
+        return CompiledOpponent(constant(RANDOM), p)
     A = environment.n_actions
     states = environment.n_states if isinstance(environment, NumberedStates) else 1
     rows = torch.arange(states * A)
     if isinstance(opponent, TitForTat):
         replies = opponent.replies()[rows % A].numpy()
-        return CompiledOpponent(constant(RANDOM), mind, p, 0.0, replies, np.ones(len(rows), bool))
+        return CompiledOpponent(constant(RANDOM), p, 0.0, replies, np.ones(len(rows), bool))
     assert isinstance(opponent, ExponentialSmoother), "``is_compiled`` is False for others"
     shown, is_observed = environment.observe(rows // A, rows % A)
     seen = np.ones(len(rows), bool) if is_observed is None else is_observed.numpy()
     ties = FIRST if opponent.ties == "first" else SHARED
     return CompiledOpponent(
-        constant(SMOOTHER), mind, p, opponent.beta, shown.double().numpy(), seen, ties
+        constant(SMOOTHER), p, opponent.beta, shown.double().numpy(), seen, ties
     )
 
 
-def choose_threat(adversary: CompiledOpponent, rules: Rules, i: int, scratch: Scratch) -> int:
+def choose_threat(
+    adversary: CompiledOpponent, learner: Minds, rules: Rules, i: int, scratch: Scratch
+) -> int:
     """Return the opponent's action in the state with marks ``scratch.before``."""
     n = len(rules.threats)
     if len(adversary.kind) == LEARNER:
-        return choose_action(adversary.mind, i, scratch.before, scratch)
+        return choose_player_action(learner, i, scratch.before, scratch)
     u = draw_uniform(scratch.stream)
     if len(adversary.kind) == RANDOM:
         return draw_index(adversary.p[i], n, u)
@@ -110,7 +110,13 @@ class Tally(NamedTuple):
 
 
 def play_replicate(
-    agent: Minds, adversary: CompiledOpponent, rules: Rules, tally: Tally, i: int, scratch: Scratch
+    agent: Minds,
+    adversary: CompiledOpponent,
+    learner: Minds,
+    rules: Rules,
+    tally: Tally,
+    i: int,
+    scratch: Scratch,
 ) -> None:
     """Play all moves of replicate i, as in ``Episode.play`` and ``play_move``."""
     kept = 0.0 if rules.last_alone else 1.0  # weight of earlier moves in the return of the episode
@@ -122,17 +128,17 @@ def play_replicate(
     moves = 0
     find_marks(rules, tally.s, i, scratch, scratch.before)
     for index in range(rules.horizon):
-        a = choose_agent_action(agent, i, scratch.before, scratch)
-        b = choose_threat(adversary, rules, i, scratch)
+        a = choose_player_action(agent, i, scratch.before, scratch)
+        b = choose_threat(adversary, learner, rules, i, scratch)
         row = np.uint64(tally.s[i, 0] * len(rules.actions) + a if len(scratch.marks) == 1 else a)
         done = take_step(rules, tally.s, i, a, b, scratch)
         observe_action(adversary, rules, i, row)
         move = PlayedRound(a, b, scratch.gains[0], scratch.gains[1])
         cut = rules.cut and index == rules.horizon - 1
         if len(adversary.kind) == LEARNER:
-            learn(adversary.mind, i, turn(move), done, cut, scratch)
+            learn_as_player(learner, i, turn(move), done, cut, scratch)
         if done or not rules.ends_alone:
-            learn_as_agent(agent, i, move, done, cut, scratch)
+            learn_as_player(agent, i, move, done, cut, scratch)
         else:
             forget_forecasts(agent, i)
         r_a = kept * r_a + scratch.gains[0]
@@ -157,12 +163,13 @@ def play_replicate(
 def play_episode(
     agent: Minds,
     adversary: CompiledOpponent,
+    learner: Minds,
     rules: Rules,
     seed: Array,
     tally: Tally,
     scratch: Scratch,
 ) -> None:
-    """Play an episode in all replicates."""
+    """Play an episode in all replicates; ``learner`` is a learning opponent, otherwise unused."""
     for i in range(len(tally.s)):
         init_stream(seed, i, scratch.stream)
-        play_replicate(agent, adversary, rules, tally, i, scratch)
+        play_replicate(agent, adversary, learner, rules, tally, i, scratch)

@@ -2,11 +2,9 @@
 
 import torch
 from support.runs.configured import component
-from support.small.small_games import game_of, play_episodes
+from support.small.small_games import game_of, init_game, play_episodes, tensors_of
 
-from components.games.agents.player import Player
 from components.games.fast.engine import CompiledPlayerState
-from runner.execution.checkpoint import pack
 from runner.execution.rng import Streams
 
 GAMES = {
@@ -114,14 +112,14 @@ def start_game(problem, inference, seed=3, alike=False, tensors=False):
     if ``alike``; with ``tensors``, the compiled loop is not used."""
     rng = Streams(seed)
     model = "q_linear" if problem.name == "coin_game" else "q_table"
-    init = Player.init if tensors else type(inference).init
-    state = init(inference, component("model", model).build(problem, rng), problem, rng)
+    state = init_game(problem, inference, model, rng, tensors)
     assert isinstance(state, CompiledPlayerState) != tensors
     generator = torch.Generator().manual_seed(7)
-    values = [q for _, mind in inference.thinkers(state.mind) for q in mind.q]
+    players = [(inference, state.mind)]
     if hasattr(state.standing.adversary, "mind"):
-        values = values + state.standing.adversary.mind.q
-    for q in values:
+        players.append((problem.attacker.agent, state.standing.adversary.mind))
+    thinkers = [mind for agent, memory in players for _, mind in agent.thinkers(memory)]
+    for q in (q for mind in thinkers for q in mind.q):
         held = next(iter(q.buffers()))
         held.copy_(torch.randn(held.shape[alike:], generator=generator, dtype=held.dtype))
     return rng, state
@@ -130,16 +128,6 @@ def start_game(problem, inference, seed=3, alike=False, tensors=False):
 def play_game(problem, inference, **keys):
     rng, state = start_game(problem, inference, **keys)
     return play_episodes(inference, problem, rng, state, 0, problem.episodes)
-
-
-def tensors_of(state):
-    """The checkpointed parts of a state, by name."""
-    tensors = {}
-    skeleton = pack(state, tensors)
-    return skeleton, {
-        name: value.rows.clone() if hasattr(value, "rows") else value
-        for name, value in tensors.items()
-    }
 
 
 def difference(one, other):

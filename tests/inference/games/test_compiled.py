@@ -32,6 +32,7 @@ PAIRS = [
     ("his", "level 2", "q"),
     pytest.param("coins", "level 3 first", "level 4", marks=pytest.mark.slow),
     ("hers", "defects", "fpq"),
+    ("chicken", "averaging", "averaging"),
     ("coins", "level 2 draws", "level 2 draws"),
 ]
 
@@ -55,6 +56,7 @@ LAW += [
     ("coins", "q softmax", "level 2 softmax"),
     ("hers", "level 2", "fpq"),
     ("chicken", "level 2 softmax", "q softmax"),
+    ("chicken", "averaging", "averaging"),
 ]
 
 

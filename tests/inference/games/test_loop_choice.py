@@ -61,7 +61,7 @@ def learner(name, **keys):
         (OwnLevelK(**dict(player("level 2"))), SMOOTHER, "q_table"),
         (player("level 2"), SMOOTHER, "q_network"),
         (player("level 2"), component("attacker", "oracle"), "q_table"),
-        (player("level 2"), learner("model_averaging"), "q_table"),
+        (player("level 2"), learner("model_averaging", counted="right"), "q_table"),
         (player("level 2"), learner("fpq_learning", belief=BLOOM), "q_table"),
     ],
 )

@@ -152,13 +152,27 @@ def play(game: Game, inference, seed: int = 0, model="q_table", tensors: bool = 
     ``model`` is a name, or action values; ``tensors`` disables the compiled loop.
     """
     rng = Streams(seed)
-    values = component("model", model).build(game, rng) if isinstance(model, str) else model
-    init = Player.init if tensors else type(inference).init
-    state = play_episodes(
-        inference, game, rng, init(inference, values, game, rng), 0, game.episodes
-    )
+    state = init_game(game, inference, model, rng, tensors)
+    state = play_episodes(inference, game, rng, state, 0, game.episodes)
     posterior: Play = inference.posterior(state)
     return state, posterior
+
+
+def init_game(game: Game, inference, model, rng, tensors: bool):
+    """State before the first episode; keys as in ``play``."""
+    values = component("model", model).build(game, rng) if isinstance(model, str) else model
+    init = Player.init if tensors else type(inference).init
+    return init(inference, values, game, rng)
+
+
+def tensors_of(state):
+    """The layout of a state, and copies of its checkpointed tensors by name."""
+    tensors: dict[str, Any] = {}
+    skeleton = pack(state, tensors)
+    rows = {
+        name: value.rows if hasattr(value, "rows") else value for name, value in tensors.items()
+    }
+    return skeleton, {name: value.clone() for name, value in rows.items()}
 
 
 def play_episodes(inference, problem, rng, state, start, stop):
@@ -175,9 +189,7 @@ def play_and_resume(open_game, half: int):
     ``open_game()`` gives the agent, the game, its streams and the state before the first episode."""
     agent, game, rng, state = open_game()
     state = play_episodes(agent, game, rng, state, 0, half)
-    tensors: dict[str, Any] = {}
-    skeleton = pack(state, tensors)
-    kept = {k: (v.rows if hasattr(v, "rows") else v).clone() for k, v in tensors.items()}
+    skeleton, kept = tensors_of(state)
     streams = rng.state()
     whole = play_episodes(agent, game, rng, state, half, game.episodes)
     agent, game, repeat, fresh = open_game()
@@ -189,14 +201,13 @@ def play_and_resume(open_game, half: int):
 
 def have_equal_states(one, other) -> bool:
     """True if two states hold the same numbers."""
-    first = {}
-    second = {}
-    assert pack(one, first) == pack(other, second)
-    rows = [
-        {k: (v.rows if hasattr(v, "rows") else v).nan_to_num(nan=1e300) for k, v in held.items()}
-        for held in (first, second)
-    ]
-    return all(torch.equal(rows[0][name], rows[1][name]) for name in first)
+    skeleton, tensors = tensors_of(one)
+    other_skeleton, others = tensors_of(other)
+    assert skeleton == other_skeleton
+    return all(
+        torch.equal(value.nan_to_num(nan=1e300), others[name].nan_to_num(nan=1e300))
+        for name, value in tensors.items()
+    )
 
 
 def mean_and_se(x: torch.Tensor) -> tuple[float, float]:
