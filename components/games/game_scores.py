@@ -13,6 +13,7 @@ from components.contracts.posteriors import Played
 from components.games.agents.policies import in_every_state
 from components.games.environments.standing import EpisodeGame
 from components.games.equilibria.matrix_games import worst_case
+from components.games.opponents.fixed_policy import FixedPolicy
 
 
 def score_play(game: EpisodeGame, play: Played) -> NamedScores:
@@ -23,7 +24,7 @@ def score_play(game: EpisodeGame, play: Played) -> NamedScores:
         values |= score_opponents(play.opponent_rewards, game.tail, game.window)
     if play.firsts.numel():
         values |= frequencies(play.firsts, game.tail)
-    values |= exploitability(game, play) | play.beliefs
+    values |= exploitability(game, play) | expected_reward(game, play) | play.beliefs
     several = game.replicates > 1
     return {name: value if several else float(value) for name, value in values.items()}
 
@@ -46,6 +47,26 @@ def exploitability(game: EpisodeGame, play: Played) -> dict[str, Tensor]:
     least = worst_case(rules.reward_a, rules.transition, rules.ends, policy, rules.horizon)
     loss = game.best_guarantee[play.s] - least.gather(1, play.s.unsqueeze(1)).squeeze(1)
     return {"exploitability": loss}
+
+
+def expected_reward(game: EpisodeGame, play: Played) -> dict[str, Tensor]:
+    """Expected reward of the agent's current policy [R] against one opponent with fixed
+    probabilities, in games of one state and one move; no score for others.
+
+        Σ_a Σ_b π(a) y(b) r_A(a, b)
+
+    The sum is exact: it has no noise of drawn actions."""
+    rules = game.environment
+    opponent = game.opponents()[-1]
+    if (
+        not isinstance(rules, TabularGame)
+        or (rules.n_states, rules.horizon, len(rules.n_threats)) != (1, 1, 1)
+        or not isinstance(opponent, FixedPolicy)
+    ):
+        return {}
+    rewards = rules.reward_a[0]
+    y = opponent.probabilities(rewards.shape[1]).to(rewards)
+    return {"expected_reward": play.policy_in(play.s) @ (rewards @ y)}
 
 
 def scores(rewards: Tensor, tail: float, window: int) -> dict[str, Tensor]:

@@ -42,15 +42,19 @@ class FixedPolicy(Opponent[Tensor]):
             raise ValueError(f"probabilities must sum to 1, but sum to {sum(plays):g}")
         return plays
 
+    def probabilities(self, n: int) -> Tensor:
+        """Probabilities [B] of n actions."""
+        if self.plays == "random":
+            return torch.full((n,), 1 / n)
+        if not isinstance(self.plays, str):
+            return torch.tensor(self.plays)
+        p = torch.zeros(n)
+        p[0 if self.plays == "cooperate" else -1] = 1
+        return p
+
     def reset(self, seat: Seat, rng: Rng) -> Tensor:
         """Return the probabilities [R, B]."""
-        if self.plays == "random":
-            p = torch.full((seat.own,), 1 / seat.own)
-        elif isinstance(self.plays, str):
-            p = torch.zeros(seat.own)
-            p[0 if self.plays == "cooperate" else -1] = 1
-        else:
-            p = torch.tensor(self.plays)
+        p = self.probabilities(seat.own)
         if len(p) != seat.own:
             raise ConfigMismatchError(
                 f"attacker.plays: {len(p)} probabilities for {seat.own} actions"

@@ -121,6 +121,21 @@ def test_learnt_game_reaches_the_frontier():
         assert earned == pytest.approx(largest_value(payoffs, forecast, least), abs=1e-6)
 
 
+def test_equilibrium_earns_the_value_of_the_game():
+    """Each move of the opponent has the value 0 against the equilibrium; the exact sum over moves
+    has no noise, unlike the rewards of some rounds."""
+    r = [[0.0, -1.0, 2.0], [1.0, 0.0, -1.0], [-2.0, 1.0, 0.0]]
+    opponent = component("attacker", "fixed_policy", plays=[0.5, 0.3, 0.2])
+    game = matrix_game(r, replicates=5, episodes=150, opponent=opponent)
+    keys = {"keys": {"forget": 1.0}, "alpha": 1.0, "gamma": 0.0}
+    explored = {"epsilon": {"start": 1.0, "factor": 0.5, "every": 5}}
+    by_trust = [game.score(play(game, agent(p, **keys, **explored))[1], None) for p in (0.0, 1.0)]
+    equilibrium, best = (table["expected_reward"] for table in by_trust)
+    assert_close(equilibrium, torch.zeros_like(equilibrium), atol=1e-6, rtol=0)
+    assert float(best.median()) == pytest.approx(0.3)
+    assert by_trust[0]["reward"].abs().max() > 0.05
+
+
 def test_method_without_forecast_is_refused():
     with pytest.raises(ValueError, match=r"q_learning .*; use one of level_k"):
         agent(0.5, "q_learning")
