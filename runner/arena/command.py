@@ -171,7 +171,6 @@ def _publish(argv: list[str]) -> int:
     add_output_dir(parser, must_exist=True)
     conf_folders.add_option(parser)
     given = parser.parse_args(argv)
-    conf_folders.use(given.config_dir)
     from runner.arena.publish import publish
 
     suites = [load_suite(name) for name in given.suites or conf_folders.names(GROUP)]
@@ -181,9 +180,8 @@ def _publish(argv: list[str]) -> int:
 
 def _open(given: argparse.Namespace) -> tuple[Suite, str, Path]:
     """The named suite, its budget, and the folder of records."""
-    conf_folders.use(given.config_dir)
     suite = load_suite(given.suite)
-    return suite, suite.budget(given.budget), Path(given.output_dir).resolve()
+    return suite, suite.budget(given.budget), given.output_dir.resolve()
 
 
 def _parser(command: str, description: str) -> Parser:
@@ -253,6 +251,5 @@ def main(argv: list[str]) -> int:
     conf_folders.add_option(parser)
     if len(argv) > 1 and argv[1] in COMMANDS:
         return COMMANDS[argv[1]](argv[2:])
-    given = parser.parse_args(argv[1:])
-    conf_folders.use(given.config_dir)
+    parser.parse_args(argv[1:])
     return list_suites()

@@ -197,6 +197,5 @@ def verify(argv: list[str]) -> int:
         help="data files (default: $RUNNER_DATA_DIR or data)",
     )
     arguments = parser.parse_args(argv)
-    conf_folders.use(arguments.config_dir)
     with open_archive(arguments.file) as opened:
         return verify_opened(opened, arguments)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from components import registry
 from runner import CONF
-from runner.catalogue import plugins
 from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.declarations import catalogue
 from runner.disk import conf_folders
@@ -91,9 +89,3 @@ def explain_keys(keys: list[YamlKey], own: ClassDeclaration) -> list[YamlKey]:
     return [
         key if key.comment else replace(key, comment=own.comments.get(key.path, "")) for key in keys
     ]
-
-
-def use_extensions(args: argparse.Namespace) -> None:
-    """Add the user's YAML folder and plug-ins given on the command line."""
-    conf_folders.use(args.config_dir)
-    plugins.import_plugins(args.plugin, "--plugin")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from components import registry
 from runner.catalogue import plugins
 from runner.catalogue.families import families, is_within
-from runner.catalogue.list_and_show import GROUPS, rows, use_extensions
+from runner.catalogue.list_and_show import GROUPS, rows
 from runner.disk import conf_folders
 from runner.errors import ConfigError, nearest
 from runner.terminal.arguments import Parser
@@ -49,7 +49,7 @@ def main(argv: list[str]) -> int:
     conf_folders.add_option(parser)
     plugins.add_option(parser, "a module with components of your own to include")
     args = parser.parse_args(argv[1:])
-    use_extensions(args)
+    plugins.import_plugins(args.plugin, "--plugin")
     if args.role is not None:
         _list_role(args.role, args.json)
     elif args.all or args.json:

@@ -20,7 +20,6 @@ from runner.catalogue.list_and_show import (
     options,
     read_keys,
     selected_components,
-    use_extensions,
 )
 from runner.catalogue.partners import partners
 from runner.catalogue.study_text import print_study
@@ -194,7 +193,7 @@ def main(argv: list[str]) -> int:
     conf_folders.add_option(parser)
     plugins.add_option(parser, "a module with components of your own to include")
     args = parser.parse_args(argv[1:])
-    use_extensions(args)
+    plugins.import_plugins(args.plugin, "--plugin")
     target = args.what.strip("/").removesuffix(".yaml")
     if target == CONFIG:
         _show_config(args.json)

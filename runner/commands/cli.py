@@ -13,6 +13,7 @@ import signal
 import sys
 import traceback
 import warnings
+from contextlib import suppress
 from types import FrameType
 from typing import TextIO
 
@@ -57,8 +58,7 @@ def run(argv: list[str]) -> int:
         from runner.commands.app import run_once
         from runner.disk import conf_folders
 
-        argv, folder = conf_folders.split_config_dir(argv)
-        conf_folders.use(folder)
+        argv = conf_folders.use_given(argv)
         if any(word.startswith("-") for word in argv):
             # Hydra accepts no override after a flag
             argv = sorted(argv, key=lambda word: "=" in word and word[0] != "-")
@@ -154,7 +154,7 @@ def _answer(argv: list[str]) -> str | int | None:
             word.encode()  # records hold only UTF-8 names
         code = _dispatch(argv)
     except (ConfigError, RunFailure) as error:
-        print(error, file=sys.stderr)
+        print(_describe_misplaced_run(argv) or error, file=sys.stderr)
         code = 2 if isinstance(error, ConfigError) else 1
     except SystemExit as end:
         code = end.code
@@ -170,9 +170,27 @@ def _answer(argv: list[str]) -> str | int | None:
     return code
 
 
+def _describe_misplaced_run(argv: list[str]) -> str:
+    """Message for a failed command line with the name of a run, if its command takes no runs."""
+    from runner.errors import ConfigError
+    from runner.record.folders import find, name_run
+    from runner.terminal.arguments import parse_output_dir
+
+    command = COMMANDS.get(argv[0])
+    output_dir, words = parse_output_dir(argv)
+    for word in [] if command and "<run>" in command.usage else words:
+        with suppress(ConfigError, OSError):
+            name = name_run(find(word, output_dir))
+            return (
+                f"{word}: a recorded run, which this command does not take; runner resume {name} shows its results "
+                "(--fresh repeats it), and runs, compare, export, predict, sync and ui take runs"
+            )
+    return ""
+
+
 def _dispatch(argv: list[str]) -> int:
     """Execute a sub-command or a run and return its exit code."""
-    from runner.errors import nearest
+    from runner.errors import ConfigError, nearest
     from runner.execution.memory import check_limits
     from runner.terminal.tables import indent_below
 
@@ -193,11 +211,8 @@ def _dispatch(argv: list[str]) -> int:
         code: int = importlib.import_module(command.module).main(argv)
         return code
     if not argv[0].startswith(("-", "+", "~")) and "=" not in argv[0]:
-        print(
-            f"{argv[0]}: neither a command nor an override{nearest(argv[0], COMMANDS)}",
-            file=sys.stderr,
-        )
-        return 2
+        near = nearest(argv[0], COMMANDS)
+        raise ConfigError(f"{argv[0]}: neither a command nor an override{near}")
     return run(argv)
 
 

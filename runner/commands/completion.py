@@ -28,7 +28,7 @@ from runner.commands.shell_scripts import SCRIPTS
 from runner.commands.sub_commands import COMMANDS
 from runner.disk import conf_folders
 from runner.errors import ConfigError
-from runner.terminal.arguments import Parser, add_output_dir
+from runner.terminal.arguments import Parser, parse_output_dir
 
 FLAGS = [
     ("--multirun", "a sweep: every combination of comma-separated values"),
@@ -40,18 +40,9 @@ FLAGS = [
 ]
 
 
-def _output_dir(words: list[str]) -> Path:
-    """Folder of records given by the words so far."""
-    parser = Parser(add_help=False)
-    add_output_dir(parser)
-    with suppress(ConfigError):
-        return Path(parser.parse_known_args(words)[0].output_dir)
-    return Path("outputs")
-
-
 def _runs(words: list[str]) -> list[Candidate]:
     """Signatures of the recorded runs."""
-    folder = _output_dir(words)
+    folder = parse_output_dir(words)[0]
     return [
         (path.parent.name, path.parent.parent.name) for path in sorted(folder.glob("*/*/run.json"))
     ]
@@ -59,7 +50,9 @@ def _runs(words: list[str]) -> list[Candidate]:
 
 def _launch_names(words: list[str]) -> list[Candidate]:
     """Names under which studies were launched with ``--as``."""
-    names = sorted(path.parent.name for path in _output_dir(words).glob("studies/*/snapshot.yaml"))
+    names = sorted(
+        path.parent.name for path in parse_output_dir(words)[0].glob("studies/*/snapshot.yaml")
+    )
     return [(name, "launched under this name") for name in names if name not in options("study")]
 
 
@@ -167,7 +160,7 @@ def candidates(line: str) -> list[Candidate]:
     word = words.pop() if words and not line[-1:].isspace() else ""
     with conf_folders.restore_folders_on_exit():
         with suppress(ConfigError):
-            conf_folders.use(conf_folders.split_config_dir(words)[1])
+            conf_folders.use_given(words)
         matches = _candidates(word, words)
     return [(text, meaning) for text, meaning in matches if text.startswith(word)]
 

@@ -69,13 +69,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--fresh", action="store_true", help="restart the run from its first step")
     conf_folders.add_option(parser)
     arguments = parser.parse_args(argv[1:])
-    conf_folders.use(arguments.config_dir)
     if arguments.device is not None:
         try:
             validate_device(arguments.device)
         except ValueError as error:
             raise ConfigError(f"--{error}") from None
-    folder = find(arguments.run, Path(arguments.output_dir))
+    folder = find(arguments.run, arguments.output_dir)
     stored = read_run_config(folder / "config.yaml")
     if not arguments.trust:
         confirm_import(stored.plugins, f"the record {folder}", "give --trust")

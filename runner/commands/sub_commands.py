@@ -102,7 +102,7 @@ COMMANDS = {
     ),
     "runs": Command(
         "runner.python.runs_table",
-        "runs [key=value]",
+        "runs [<run>|key=value]",
         "table of recorded runs; --to FILE.parquet, .csv or .json",
         loads="arrays",
         prints=True,
@@ -125,8 +125,8 @@ COMMANDS = {
         "predict with a run or an exported model: mean, sd, quantiles, probabilities",
         prints=True,
     ),
-    "sync": Command("runner.tracking.sync", "sync", "upload pending runs to MLflow"),
-    "ui": Command("runner.system.ui", "ui", "serve MLflow's pages on 127.0.0.1"),
+    "sync": Command("runner.tracking.sync", "sync [<run>]", "upload pending runs to MLflow"),
+    "ui": Command("runner.system.ui", "ui [<run>]", "serve MLflow's pages on 127.0.0.1"),
     "doctor": Command(
         "runner.system.doctor",
         "doctor",

@@ -113,8 +113,7 @@ def resolve_words(words: list[str], once: str) -> ResolvedConfig:
     Raises:
         ConfigError: an error detectable without building a component.
     """
-    argv, folder = conf_folders.split_config_dir(words)
-    conf_folders.use(folder)
+    argv = conf_folders.use_given(words)
     if swept := [o.input_line for o in parse_overrides(argv) if o.is_sweep_override()]:
         raise ConfigError(f"{swept[0]}: several values need a sweep; {once}")
     with restore_hydra_on_exit():

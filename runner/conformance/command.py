@@ -28,7 +28,6 @@ def main(argv: list[str]) -> int:
     parser.add_overrides("partners and settings of the runs, such as dataset=two_moons")
     conf_folders.add_option(parser)
     arguments = parser.parse_with_overrides(argv[1:], "module")
-    conf_folders.use(arguments.config_dir)
     module = plugins.module_name(arguments.module, "runner test")
     plugins.import_plugins([module], "runner test")
     # imports torch, which --help and errors in the module name do not need

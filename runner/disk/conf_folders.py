@@ -43,14 +43,13 @@ def names(group: str) -> list[str]:
     return sorted({path.stem for folder in folders() for path in (folder / group).glob("*.yaml")})
 
 
-def use(folder: str | None) -> None:
-    """Add a folder for the rest of the command; warns of files hidden by the runner's own.
+def use(folder: str) -> str:
+    """Add a folder for the rest of the command, and return it; warns of files hidden by the
+    runner's own.
 
     Raises:
         ConfigError: the folder does not exist.
     """
-    if folder is None:
-        return
     path = Path(folder).expanduser().absolute()
     if not path.is_dir():
         raise ConfigError(f"--config-dir {folder}: no such folder")
@@ -63,6 +62,7 @@ def use(folder: str | None) -> None:
             f"{file}: ignored, the runner has a file of that name; rename yours",
             file=sys.stderr,
         )
+    return folder
 
 
 @contextmanager
@@ -78,17 +78,20 @@ def restore_folders_on_exit() -> Iterator[None]:
 
 
 def add_option(parser: ArgumentParser) -> None:
-    """Add the option ``--config-dir`` to a sub-command."""
+    """Add the option ``--config-dir``, which adds its folder, to a sub-command."""
     parser.add_argument(
-        "--config-dir", metavar="DIR", help="a folder of YAML files of your own, laid out as conf/"
+        "--config-dir",
+        type=use,
+        metavar="DIR",
+        help="a folder of YAML files of your own, laid out as conf/",
     )
 
 
-def split_config_dir(argv: list[str]) -> tuple[list[str], str | None]:
-    """Split ``--config-dir`` and its folder from a command line of overrides.
+def use_given(argv: list[str]) -> list[str]:
+    """Add the folder of ``--config-dir`` on a command line of overrides, and return its other words.
 
     Raises:
-        ConfigError: the flag has no folder.
+        ConfigError: the flag has no folder, or the folder does not exist.
     """
     rest = []
     folder = None
@@ -101,4 +104,6 @@ def split_config_dir(argv: list[str]) -> tuple[list[str], str | None]:
         folder = value if equals else next(words, "")
         if not folder:
             raise ConfigError(f"{flag}: a folder of YAML files is missing; write {flag} conf")
-    return rest, folder
+    if folder:
+        use(folder)
+    return rest

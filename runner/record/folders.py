@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from runner.errors import ConfigError
+from runner.errors import ConfigError, nearest
 from runner.record import facts
 from runner.record.facts import is_there, list_folder
+
+SHOWN = 5  # runs in the message for an ambiguous name
 
 
 def runs(output_dir: Path) -> list[Path]:
@@ -43,9 +45,16 @@ def find(run: str, output_dir: Path) -> Path:
     ]
     if len(matching) == 1:
         return matching[0]
+    names = list(map(name_run, matching or runs(output_dir)))
     if matching:
-        names = ", ".join(f"{folder.parent.name}/{folder.name}" for folder in matching[:5])
-        raise ConfigError(f"{run}: {len(matching)} runs begin with this: {names}")
+        listed = ", ".join(names[:SHOWN]) + (", …" if names[SHOWN:] else "")
+        raise ConfigError(f"{run}: {len(names)} runs have this name: give one of {listed}")
     raise ConfigError(
-        f"{run}: no such run under {output_dir} (give a folder, the beginning of a signature, or experiment/signature)"
+        f"{run}: no such run under {output_dir} (give a folder, the beginning of a signature, or "
+        f"experiment/signature){nearest(run, names)}"
     )
+
+
+def name_run(folder: Path) -> str:
+    """Name of a run: experiment/signature."""
+    return f"{folder.parent.name}/{folder.name}"

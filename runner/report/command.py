@@ -77,8 +77,7 @@ def main(argv: list[str]) -> int:
         arguments.study = arguments.earlier.pop()
     if arguments.study is None:
         parser.error("the following arguments are required: study")
-    conf_folders.use(arguments.config_dir)
-    output_dir = Path(arguments.output_dir).resolve()
+    output_dir = arguments.output_dir.resolve()
     if not is_archive(arguments.study):
         if not arguments.earlier and arguments.output_dir != parser.get_default("output_dir"):
             existing_folder(arguments.output_dir)
@@ -100,7 +99,7 @@ def _report(arguments: Namespace, name: str, snapshot: Snapshot | None, folder: 
     """Write a report and print a summary."""
     if arguments.only:
         if snapshot is None:
-            where = Path(arguments.output_dir).resolve()
+            where = arguments.output_dir.resolve()
             raise ConfigError(
                 f"--only: study {name} was never launched under {where}, so it has no runs"
             )

@@ -129,7 +129,7 @@ def _show_status(snapshot: Snapshot, runs: list[FrozenRun], as_json: bool) -> No
 def main(argv: list[str]) -> int:
     """Execute a study (``study``), or the failed runs of a study (``rerun --failed``)."""
     arguments, launcher = _parse(argv)
-    output_dir = Path(arguments.output_dir).resolve()
+    output_dir = arguments.output_dir.resolve()
     name = arguments.name or Path(arguments.study).stem
     name_flag = f" --as {shlex.quote(arguments.name)}" if arguments.name else ""
     flags = f"{name_flag}{repeat_flags(arguments, *list_named_plugins(arguments))}"

@@ -22,8 +22,8 @@ PROBE_SECONDS = 5.0  # approximate time of a probe's training and evaluation
 def repeat_flags(given: argparse.Namespace, *plugin_modules: str) -> str:
     """Flags that later commands about the study's records must repeat."""
     words = [f"--plugin={module}" for module in plugin_modules]
-    if given.output_dir != "outputs":
-        words += ["--output-dir", given.output_dir]
+    if given.output_dir != Path("outputs"):
+        words += ["--output-dir", str(given.output_dir)]
     if given.config_dir:
         words += ["--config-dir", given.config_dir]
     return "".join(f" {shlex.quote(word)}" for word in words)
@@ -86,7 +86,6 @@ def parse_words(parser: Parser, argv: list[str]) -> tuple[argparse.Namespace, La
         ConfigError: an argument is invalid.
     """
     arguments = parser.parse_with_overrides(argv[1:], "study")
-    conf_folders.use(arguments.config_dir)
     launcher, arguments.overrides = chosen_launcher(arguments.overrides)
     for word in arguments.overrides:
         key, _, value = word.lstrip("+").partition("=")

@@ -187,7 +187,7 @@ def main(argv: list[str]) -> int:
     arguments = parser.parse_args(argv[1:])
     if wrong := [kind for kind in arguments.kind if kind not in KINDS]:
         raise ConfigError(f"clean: {wrong[0]} must be one of {', '.join(KINDS)}")
-    output_dir = Path(arguments.output_dir)
+    output_dir = arguments.output_dir
     kinds = arguments.kind or list(KINDS)
     everything = chain(find_leftovers(output_dir), unfinished_files(output_dir))
     litters = [litter for litter in everything if litter.kind in kinds]

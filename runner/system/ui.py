@@ -161,7 +161,7 @@ def main(argv: list[str]) -> int:
     add_output_dir(parser, must_exist=True)
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     arguments = parser.parse_args(argv[1:])
-    output_dir = Path(arguments.output_dir)
+    output_dir = arguments.output_dir
     uri = tracking_uri(output_dir)
     served = find_server(output_dir)
     if served is not None:

@@ -91,10 +91,21 @@ def add_output_dir(parser: argparse.ArgumentParser, *, must_exist: bool = False)
     """Add the option ``--output-dir`` to a sub-command that reads or writes records."""
     parser.add_argument(
         "--output-dir",
-        type=existing_folder if must_exist else str,
-        default=Path("outputs") if must_exist else "outputs",
+        type=existing_folder if must_exist else Path,
+        default=Path("outputs"),
         help="folder of records (default: outputs)",
     )
+
+
+def parse_output_dir(words: list[str]) -> tuple[Path, list[str]]:
+    """Folder of records given by a command line, and its other words."""
+    parser = Parser(prints_json=True, add_help=False)
+    add_output_dir(parser)
+    try:
+        given, others = parser.parse_known_args(words)
+    except ConfigError:  # the folder is missing
+        return Path("outputs"), words
+    return given.output_dir, others
 
 
 def parse_flags(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:

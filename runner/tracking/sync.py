@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 
 from rich.progress import track
@@ -61,7 +60,7 @@ def main(argv: list[str]) -> int:
     parser.add_count("--timeout", meaning, SECONDS, most=86400)
     add_output_dir(parser, must_exist=True)
     arguments = parser.parse_args(argv[1:])
-    output_dir = Path(arguments.output_dir)
+    output_dir = arguments.output_dir
     folders = [find(run, output_dir) for run in arguments.run] or runs(output_dir)
     if not folders:
         out.print(f"no runs under {output_dir}")

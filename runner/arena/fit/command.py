@@ -53,7 +53,6 @@ def main(argv: list[str]) -> int:
     conf_folders.add_option(parser)
     add_output_dir(parser)
     given = parser.parse_with_overrides(argv[1:], "model")
-    conf_folders.use(given.config_dir)
     base = load_suite("posteriors_small")
     budget = base.budget(given.budget)
     rows = choose_rows(base.rows, given.methods)
@@ -109,7 +108,7 @@ def run_rows(
     Raises:
         SystemExit: a signal ended them.
     """
-    output_dir = Path(given.output_dir).resolve()
+    output_dir = given.output_dir.resolve()
     label = snapshot_name(suite, budget, name)
     snapshot = snapshots.load(label, output_dir)
     if snapshot is None:

@@ -84,8 +84,6 @@ def _calibrate(arguments: Namespace) -> int:
     from runner.terminal.printer import show_count
 
     words = list(arguments.words)
-    if arguments.config_dir is not None:
-        words.append(f"--config-dir={arguments.config_dir}")
     settings = RankSettings(arguments.draws, arguments.inputs)
     fitter = Fitter(resolve_words(words, ONCE), settings)
     job = fitter.job
@@ -93,7 +91,13 @@ def _calibrate(arguments: Namespace) -> int:
         print(f"note     {note}")
     name = name_folder(job.config, job.data, settings)
     folder = Path(job.settings.output_dir) / FOLDER / name
-    facts = {"words": words, "draws": settings.draws, "inputs": settings.inputs, "data": job.data}
+    facts = {
+        "words": words,
+        "config_dir": arguments.config_dir,
+        "draws": settings.draws,
+        "inputs": settings.inputs,
+        "data": job.data,
+    }
     facts |= {"config": job.config, "code": identity(commit(), versions())}
     total = arguments.data_sets
     if job.settings.fresh or not read_rows(folder).keys() >= set(range(total)):

@@ -53,9 +53,8 @@ def main(argv: list[str]) -> int:
         raise ConfigError("export: no file given; add one, such as model.zip")
     if arguments.file is not None and Path(arguments.file).suffix != SUFFIX:
         raise ConfigError(f"export: {arguments.file}: must end with {SUFFIX}; rename it")
-    conf_folders.use(arguments.config_dir)
     plugins.import_plugins(arguments.plugin, "--plugin")
-    folder = find(arguments.run, Path(arguments.output_dir))
+    folder = find(arguments.run, arguments.output_dir)
 
     from runner.python.export.restored import restore_record
     from runner.python.export.write_model import write_model

@@ -55,7 +55,6 @@ def _parser() -> Parser:
 def main(argv: list[str]) -> int:
     """Predict the rows of a file; return exit code 0."""
     arguments = _parser().parse_intermixed_args(argv[1:])
-    conf_folders.use(arguments.config_dir)
     try:
         validate_device(arguments.device)
     except ValueError as error:

@@ -210,8 +210,7 @@ def main(argv: list[str]) -> int:
     add_output_dir(parser, must_exist=True)
     conf_folders.add_option(parser)
     arguments = parser.parse_args(argv[1:])
-    conf_folders.use(arguments.config_dir)
-    output_dir = Path(arguments.output_dir).resolve()
+    output_dir = arguments.output_dir.resolve()
     snapshot = snapshots.load(arguments.study, output_dir)
     if snapshot is None:
         raise ConfigError(

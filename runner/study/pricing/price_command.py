@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 
 from runner.errors import ConfigError
 from runner.study.choice import refused_among, select_runs
@@ -46,7 +45,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
 def main(argv: list[str]) -> int:
     """Print the price of each row of a study and the total; return 1 if a run has no price."""
     arguments = _parse(argv)
-    snapshot = find_snapshot(arguments, Path(arguments.output_dir).resolve(), reads_only=True)
+    snapshot = find_snapshot(arguments, arguments.output_dir.resolve(), reads_only=True)
     runs = select_runs(snapshot, arguments.only)
     remaining = [run for run in runs if state(snapshot, run) in UNFINISHED]
     if not remaining:
