@@ -4,7 +4,8 @@ of products Σ_d w_d x_d x'_d; explicit values and slopes.
 A stationary kernel is σ² κ(r²) (Boustati (2021), eq. (3.15)); callers apply σ², so that matrices
 here have a unit diagonal and the jitter is relative to the signal variance.  Slopes dκ/dr² need no
 special case at r = 0, except for Matérn-1/2.  Product kernels (linear, ArcCosine) have a prior
-variance σ² κ(x, x) that depends on x and is 0 at x = 0."""
+variance σ² κ(x, x) that depends on x and, for orders above 0, is 0 at x = 0; with the suffix _bias
+the scaled inputs have a further feature, the constant 1, and functions a random constant."""
 
 from __future__ import annotations
 
@@ -24,9 +25,20 @@ Shape = Literal[
     "arc_cosine0",
     "arc_cosine1",
     "arc_cosine2",
+    "linear_bias",
+    "arc_cosine0_bias",
+    "arc_cosine1_bias",
+    "arc_cosine2_bias",
 ]
-ORDERS: dict[Shape, int] = {"arc_cosine0": 0, "arc_cosine1": 1, "arc_cosine2": 2}  # n of eq. (2.20)
-PRODUCT_SHAPES = frozenset({"linear", *ORDERS})
+ORDERS: dict[Shape, int] = {  # n of eq. (2.20)
+    "arc_cosine0": 0,
+    "arc_cosine1": 1,
+    "arc_cosine2": 2,
+    "arc_cosine0_bias": 0,
+    "arc_cosine1_bias": 1,
+    "arc_cosine2_bias": 2,
+}
+PRODUCT_SHAPES = frozenset({"linear", "linear_bias", *ORDERS})
 # powers of 2 and reciprocal square roots: torch's own loops are three times faster than MKL's eˣ
 # and √x in float64
 LOG2_E = 1 / math.log(2)
@@ -122,22 +134,27 @@ class _AngularDependence(torch.autograd.Function):
         return gradient * sine2.rsqrt(), None
 
 
+def _bias(shape: Shape) -> float:
+    """Square of the constant feature."""
+    return 1.0 if shape.endswith("_bias") else 0.0
+
+
 def product_kernel(x: Tensor, z: Tensor, w: Tensor, shape: Shape) -> Tensor:
-    """κ(x, z) of ξ = √w ∘ x: ξ·ξ' (linear) or (1/π) ‖ξ‖ⁿ ‖ξ'‖ⁿ J_n(θ) (ArcCosine of order n), θ the
+    """κ(x, z) of ξ = √w ∘ x, or (√w ∘ x, 1) with a bias: ξ·ξ' (linear) or (1/π) ‖ξ‖ⁿ ‖ξ'‖ⁿ J_n(θ) (ArcCosine of order n), θ the
     angle between ξ and ξ'; x [..., N, D], z [..., M, D], w [..., 1 or D] -> [..., N, M].
 
     Source: Boustati (2021), eq. (2.20); Cho and Saul (2009), eqs. (1) and (3) to (6)."""
     rate = w.sqrt().unsqueeze(-2)
     a = x * rate
     b = z * rate
-    product = a @ b.transpose(-1, -2)
-    if shape == "linear":
+    bias = _bias(shape)
+    product = a @ b.transpose(-1, -2) + bias
+    if shape not in ORDERS:
         return product
     n = ORDERS[shape]
     tiny = torch.finfo(product.dtype).tiny  # ‖0‖ has no gradient
-    norms = a.square().sum(-1).clamp_min(tiny).sqrt().unsqueeze(-1) * b.square().sum(-1).clamp_min(
-        tiny
-    ).sqrt().unsqueeze(-2)
+    a_norm, b_norm = ((v.square().sum(-1) + bias).clamp_min(tiny).sqrt() for v in (a, b))
+    norms = a_norm.unsqueeze(-1) * b_norm.unsqueeze(-2)
     cosine = (product / norms).clamp(-1.0, 1.0)
     return norms**n * _AngularDependence.apply(cosine, n) / math.pi
 
@@ -146,8 +163,8 @@ def prior_variance(x: Tensor, w: Tensor, shape: Shape) -> Tensor:
     """κ(x, x) for x [..., N, D] and w [..., 1 or D]: [..., N], 1 for a stationary kernel."""
     if shape not in PRODUCT_SHAPES:
         return x.new_ones(x.shape[:-1])
-    square = (x.square() * w.unsqueeze(-2)).sum(-1)  # ‖ξ‖²
-    if shape == "linear":
+    square = (x.square() * w.unsqueeze(-2)).sum(-1) + _bias(shape)  # ‖ξ‖²
+    if shape not in ORDERS:
         return square
     n = ORDERS[shape]
     return square**n * (3.0 if n == 2 else 1.0)  # J_n(0)/π = 1, 1, 3

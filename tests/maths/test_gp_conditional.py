@@ -57,7 +57,9 @@ def test_conditional_equals_equations_3_5_to_3_9(shape, common, ard):
     assert factors.jitter == JITTER
     # Matérn-1/2 depends on √r², and r² as a difference of squares is accurate to 1e-15; likewise
     # cos θ in ArcCosine-0. A linear K_zz has rank 3 of 4.
-    tolerance = 1e-6 if shape in ("matern12", "arc_cosine0", "linear") else 1e-10
+    tolerance = (
+        1e-6 if shape in ("matern12", "arc_cosine0", "arc_cosine0_bias", "linear") else 1e-10
+    )
     for g, q in itertools.product(range(2), range(2)):
         inputs = x if common else x[g]
         exact = literal(inputs, Z[g], lengthscale[g], m[g, q], C[g, q], shape)

@@ -9,11 +9,11 @@ import torch
 from sklearn.gaussian_process.kernels import Matern
 from support.runs.configured import F64, double, generator, normal, uniform
 
-from components.maths.kernels import kernel, prior_variance
+from components.maths.kernels import ORDERS, PRODUCT_SHAPES, kernel, prior_variance
 
 SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5, "squared_exponential": np.inf}
 SHAPES = list(SMOOTHNESS)
-PRODUCTS = ["linear", "arc_cosine0", "arc_cosine1", "arc_cosine2"]
+PRODUCTS = sorted(PRODUCT_SHAPES)
 
 
 def draw_inputs(ard, G=2, N=4, M=3, D=3):
@@ -83,9 +83,11 @@ def test_products_equal_equation_2_20(shape, ard):
     x, z, lengthscale, variance = draw_inputs(ard)
     k = kernel(x, z, lengthscale, variance, shape)
     for g, n, m in itertools.product(range(2), range(4), range(3)):
-        xi = x[g, n] / lengthscale[g]
-        other = z[g, m] / lengthscale[g]
-        literal = xi @ other if shape == "linear" else literal_arc_cosine(xi, other, int(shape[-1]))
+        # with a bias, the constant 1 is a further feature
+        bias = [1.0] if shape.endswith("_bias") else []
+        xi, other = (torch.cat([v / lengthscale[g], double(bias)]) for v in (x[g, n], z[g, m]))
+        order = ORDERS.get(shape)
+        literal = xi @ other if order is None else literal_arc_cosine(xi, other, order)
         assert k[g, n, m] == pytest.approx(float(variance[g] * literal), rel=1e-5)
 
 

@@ -20,7 +20,8 @@ class DeepGPSettings(BaseModel):
     # has its own
     tied: bool
     # inner layers: matern12 | matern32 | matern52 | squared_exponential | linear | arc_cosine0 |
-    # arc_cosine1 | arc_cosine2, Boustati eqs. (2.18) to (2.20)
+    # arc_cosine1 | arc_cosine2, Boustati eqs. (2.18) to (2.20); linear_bias, arc_cosine0_bias,
+    # arc_cosine1_bias, arc_cosine2_bias: with a random constant
     inner_kernel: Shape
     inner_ard: bool  # true: a lengthscale for each input of an inner layer
     # initial value, > 0, in units of the layer's inputs; null: sqrt(number of inputs)

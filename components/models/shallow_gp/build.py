@@ -31,8 +31,8 @@ class StationarySettings(BaseModel):
 
     # matern12 | matern32 | matern52 | squared_exponential | linear | arc_cosine0 | arc_cosine1 |
     # arc_cosine2, Boustati (2021), eqs. (2.18) to (2.20); linear and arc_cosine: functions of
-    # products of the inputs, 0 at x = 0 for orders above 0 (model.mean=constant adds an offset);
-    # A.1.2: matern52
+    # products of the inputs, 0 at x = 0 for orders above 0; linear_bias, arc_cosine0_bias,
+    # arc_cosine1_bias, arc_cosine2_bias: with a random constant; A.1.2: matern52
     kernel: Shape
     # initial lengthscale, in units of the (standardised) inputs; > 0; Boustati (2021), A.1.2: 10
     lengthscale: PositiveFloat
