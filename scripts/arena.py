@@ -110,7 +110,7 @@ def main() -> None:
         return
     if given.gold:
         snapshot = snapshots.load(given.gold, output_dir)
-        n = 0 if snapshot is None else keep_gold(suite, snapshot)
+        n = keep_gold(suite, snapshot) if snapshot else 0
         print(f"predictions of {suite.gold} on {n} problems")
         return
     if given.keep:
@@ -120,7 +120,7 @@ def main() -> None:
     suite = suite.model_copy(update={"overrides": [*suite.overrides, "tracking=false"]})
     for row in suite.rows:
         if given.rows is None or row.name in given.rows:
-            snapshot = prepare_row(suite, budget, row, output_dir)
+            snapshot = prepare_row(suite, budget, row, output_dir, only=given.only)
             run_remaining(snapshot, select_runs(snapshot, given.only), given.jobs)
 
 

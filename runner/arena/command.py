@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from runner.arena.rows import (
     find_snapshots,
     make_row,
     prepare_row,
-    quote_words,
     read_lines,
     snapshot_name,
 )
@@ -31,7 +31,7 @@ from runner.report.exchange.archive import pack
 from runner.report.exchange.citation import add_origin
 from runner.report.exchange.opened import SUFFIX
 from runner.study import snapshot as snapshots
-from runner.study.choice import ONLY_HELP, plan_selected_runs, select_runs
+from runner.study.choice import ONLY_HELP, select_runs
 from runner.study.cluster.launcher import split_launcher
 from runner.study.snapshot import Snapshot
 from runner.study.study import run_remaining
@@ -56,10 +56,9 @@ def _run(argv: list[str]) -> int:
     jobs = given.jobs or launcher.jobs or os.cpu_count() or 1
     modules, words = split_plugins(given)
     row = make_row(words, given.name)
-    planned = plan_selected_runs(suite.to_study([row]), [], given.only)
     row = read_tuned(suite, budget, row, output_dir)
-    print_plan(suite, budget, row, [str(run.cell[PROBLEM_KEY]) for run in planned], jobs)
-    snapshot = prepare_row(suite, budget, row, output_dir, modules, given.fresh)
+    print_plan(suite, budget, row, given.only, jobs, output_dir)
+    snapshot = prepare_row(suite, budget, row, output_dir, modules, given.fresh, given.only)
     code = run_remaining(snapshot, select_runs(snapshot, given.only), jobs, launcher)
     return _print_place(given, snapshot, code)
 
@@ -85,7 +84,7 @@ def _tune(argv: list[str]) -> int:
     jobs = given.jobs or os.cpu_count() or 1
     row, code = tune(suite, budget, words, given.name, modules, output_dir, jobs, given.fresh)
     if code == 0:
-        chosen = f"{quote_words(row.overrides)} --as {row.name}{_repeat(given, budget)}"
+        chosen = f"{shlex.join([*row.overrides, '--as', row.name])}{_repeat(given, budget)}"
         print_fact("run it   ", f"runner arena run {suite.name} {chosen}")
     return code
 
@@ -106,9 +105,9 @@ def _score(argv: list[str]) -> int:
     from runner.arena.given import make_given_row
 
     row = make_given_row(suite, given.name, given.files, given.cost)
-    snapshot = prepare_row(suite, budget, row, output_dir, fresh=True)
-    runs = select_runs(snapshot, [f"{PROBLEM_KEY}={','.join(row.cells[PROBLEM_KEY])}"])
-    code = run_remaining(snapshot, runs, os.cpu_count() or 1)
+    only = [f"{PROBLEM_KEY}={','.join(row.cells[PROBLEM_KEY])}"]
+    snapshot = prepare_row(suite, budget, row, output_dir, fresh=True, only=only)
+    code = run_remaining(snapshot, select_runs(snapshot, only), os.cpu_count() or 1)
     return _print_place(given, snapshot, code)
 
 

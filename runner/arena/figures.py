@@ -42,17 +42,37 @@ def list_figures(board: Board, rows: Sequence[str], ranked: Ranked) -> list[dict
 def draw_boards(
     suite: Suite, lines: pd.DataFrame, ranked: Ranked, own: Sequence[str] = ()
 ) -> Iterator[Picture | None]:
-    """Figures of the ranks of each score, and of each score against each cost, with the user's rows
-    ``own`` in colour."""
+    """Figures of the ranks of each score, and of each score against each cost at each evaluation,
+    with the Pareto front of final scores and the user's rows ``own`` in colour."""
+    from components.figures.samples.cost import cost_figure
+
     kinds = list_costs(lines)
     scores = [str(table.metric) for table, _ in ranked]
     means = average(lines, [*scores, *(COST_PREFIX + kind for kind in kinds)])
-    for table, standings in ranked:
+    for (table, standings), metric in zip(ranked, scores, strict=True):
         yield _draw_ranks(table, standings)
         rows = [standing.row for standing in standings]
         for kind in kinds:
-            points = trace(lines, means, str(table.metric), kind)
-            yield _draw_costs(suite, table, points, rows, kind, own)
+            points = trace(lines, means, metric, kind)
+            if points.empty:  # no row has both
+                continue
+            # one line a row: bands of all rows would hide them
+            curves = points.rename(columns={"row": "method"})
+            curves = curves.assign(panel="", low=points["mean"], high=points["mean"])
+            curves = curves.sort_values("method", key=lambda n: n.map(rows.index), kind="stable")
+            direction = suite.direction(table)
+            ends = curves.drop_duplicates("method", keep="last")
+            finals = mark_front(ends, "cost", "mean", direction)
+            label = kind.replace("_", " ")
+            caption = (
+                f"{table.title} against {label}: medians over problems; points: final scores, "
+                "filled on the Pareto front"
+            )
+            figure = cost_figure(curves, finals, direction, label, metric, own)
+            if (curves["mean"] > 0).all():  # one row far off would flatten all others
+                for axes in figure.axes:
+                    axes.set_yscale("log")
+            yield Picture(figure, caption)
 
 
 def _view(picture: Picture) -> dict[str, Any]:
@@ -87,40 +107,6 @@ def _draw_ranks(table: TableSpec, standings: list[Standing]) -> Picture | None:
         )
         figure = critical_difference_diagram(ranking.ranks, ranking.groups(), ranking.distance)
     return Picture(figure, caption, is_interactive=False)
-
-
-def _draw_costs(
-    suite: Suite,
-    table: TableSpec,
-    points: pd.DataFrame,
-    rows: Sequence[str],
-    kind: str,
-    own: Sequence[str],
-) -> Picture | None:
-    """Score against cost at each evaluation, with the Pareto front of final scores; None if no row
-    has both.
-
-    ``points``: ``trace`` of the score and of the kind of cost."""
-    from components.figures.samples.cost import cost_figure
-
-    if points.empty:
-        return None
-    # one line a row: bands of all rows would hide them
-    curves = points.rename(columns={"row": "method"})
-    curves = curves.assign(panel="", low=points["mean"], high=points["mean"])
-    curves = curves.sort_values("method", key=lambda names: names.map(rows.index), kind="stable")
-    direction = suite.direction(table)
-    finals = mark_front(curves.drop_duplicates("method", keep="last"), "cost", "mean", direction)
-    label = kind.replace("_", " ")
-    caption = (
-        f"{table.title} against {label}: medians over problems; points: final scores, filled on the "
-        "Pareto front"
-    )
-    figure = cost_figure(curves, finals, direction, label, str(table.metric), own)
-    if (curves["mean"] > 0).all():  # one row far off would flatten all others
-        for axes in figure.axes:
-            axes.set_yscale("log")
-    return Picture(figure, caption)
 
 
 def pair_scores(

@@ -9,10 +9,8 @@ from dataclasses import replace
 
 from runner.arena.suite import Suite
 from runner.catalogue.words import explicit_keys
-from runner.compose.compose import compose
 from runner.compose.expand import component_defaults
-from runner.errors import RunnerError
-from runner.study.snapshot import FrozenRun
+from runner.study.snapshot import FrozenRun, choose_components
 
 NORM_KEY = "norm"
 
@@ -20,18 +18,13 @@ NORM_KEY = "norm"
 def choose_norm(suite: Suite, problem: str, overrides: list[str]) -> list[str]:
     """Overrides that give a row's attacker the norm of a problem.
 
-    Empty if the suite has no norms, the attacker has no such key, the user has set it, or the row
-    cannot be composed (freezing reports the reason).
+    Empty if the suite has no norms, the attacker has no such key, or the user has set it.
     """
     if problem not in suite.norms or f"attacker.{NORM_KEY}" in explicit_keys(overrides):
         return []
-    try:
-        attacker = compose(overrides).cfg.attacker
-    except RunnerError:
-        return []
-    if attacker is None or NORM_KEY not in component_defaults("attacker", attacker.name):
-        return []
-    return [f"attacker.{NORM_KEY}={suite.norms[problem]}"]
+    attacker = choose_components(overrides).get("attacker", "")
+    has_norm = NORM_KEY in component_defaults("attacker", attacker)
+    return [f"attacker.{NORM_KEY}={suite.norms[problem]}"] if has_norm else []
 
 
 def refuse_other_norm(suite: Suite, problem: str, run: FrozenRun) -> FrozenRun:

@@ -5,13 +5,14 @@ The user's rows are marked, and the page opens offline.
 
 from __future__ import annotations
 
+import shlex
 from math import nan
 from pathlib import Path
 
 import pandas as pd
 
 from runner.arena.figures import list_figures
-from runner.arena.rows import find_snapshots, quote_words, read_lines
+from runner.arena.rows import find_snapshots, read_lines
 from runner.arena.scores import CHECKS, JOIN, final_lines
 from runner.arena.standing.boards import Board
 from runner.arena.standing.problem_results import list_costs
@@ -81,18 +82,15 @@ def write(board: Board, path: Path, is_published: bool = False) -> Path:
         "header": header,
         "leading": leading,
         "leads": bool(figures) and not figures[0]["chart"],
-        "solve": suite.solve,
-        "solved": board.solved,
+        "board": board,
         "n_problems": lines["problem"].nunique(),
         "boards": ranked,
-        "direction": suite.direction,
         "costs": list_costs(lines),
         "states": {state: words for state, words in STATES.items() if state in ends},
         "mark": FAILED_CHECK_MARK,
         "checks": list_checks(lines),
         "short": SHORT_MARK,
         "interval": f"{LEVEL:.0%} interval",
-        "own": board.own,
         "tuned": {row.name: row.tuned for row in rows if row.tuned},
         "figures": figures,
         "tables": tables,
@@ -159,7 +157,7 @@ def command_of(board: Board, row: Row, problem: str) -> str:
     if board.command:
         return f"{board.command} --methods '{row.name}'"
     cells = row.cells.get("problem", {}).get(problem, [])
-    words = quote_words([*row.overrides, *cells])
+    words = shlex.join([*row.overrides, *cells])
     chosen = f" --budget {board.budget}" if board.budget else ""
     return (
         f"runner arena run {board.suite.name} {words} --as '{row.name}'{chosen} "

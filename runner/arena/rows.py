@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,13 +17,15 @@ from runner.arena.suite import Suite
 from runner.disk.inside import inside
 from runner.errors import ConfigError
 from runner.study import snapshot as snapshots
+from runner.study.choice import plan_selected_runs
 from runner.study.plan import plan
-from runner.study.snapshot import Snapshot
+from runner.study.snapshot import FrozenRun, Snapshot
 from runner.study.table_specs import PROBLEM_KEY, Row
 from runner.terminal.printer import announce, count_each
 from runner.terminal.tables import print_fact
 
 ROLES = ("inference", "model", "attacker", "dataset", "gradient")  # a row is named by the first
+UNMEASURED = "not selected"  # the reason why a run has no config yet
 
 
 def make_row(overrides: list[str], label: str | None) -> Row:
@@ -41,42 +43,50 @@ def name_row(overrides: list[str]) -> str:
     return named or " ".join(overrides) or "mine"
 
 
-def quote_words(words: Sequence[str]) -> str:
-    """Overrides quoted for a shell."""
-    return " ".join(f"'{word}'" if set(word) & set("[]{}() ") else word for word in words)
-
-
 def snapshot_name(suite: Suite, budget: str, row: str) -> str:
     """Name under which a row's runs are frozen."""
     return ".".join(filter(None, [suite.experiment, budget, row.replace(" ", "_")]))
 
 
-def measure(suite: Suite, budget: str, row: Row) -> Row:
-    """The row with overrides of each problem that adjust the length of its run to the budget."""
+def measure(suite: Suite, budget: str, row: Row, frozen: Container[str] = ()) -> Row:
+    """The row with overrides of each problem that adjust the length of its run to the budget; runs
+    with names in ``frozen`` keep theirs.
+    """
     refuse_frozen(suite, row)
     limits = suite.budgets.get(budget, {})
-    cells: dict[str, list[str]] = {}
-    for planned in count_each(f"measuring {row.name}", plan(suite.to_study([row]), [])):
+    cells = dict(row.cells.get(PROBLEM_KEY, {}))
+    runs = [run for run in plan(suite.to_study([row]), []) if run.name not in frozen]
+    for planned in count_each(f"measuring {row.name}", runs):
         problem = planned.cell[PROBLEM_KEY]
         norm = choose_norm(suite, problem, planned.overrides)
         length = find_length(suite, limits, [*planned.overrides, *norm])
-        cells[problem] = norm + length + row.cells.get(PROBLEM_KEY, {}).get(problem, [])
+        cells[problem] = norm + length + cells.get(problem, [])
     return row.model_copy(update={"cells": row.cells | {PROBLEM_KEY: cells}})
 
 
-def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[str]) -> Snapshot:
-    """Compose a row on every problem, with a length set by the budget, and save the snapshot.
+def freeze(
+    suite: Suite,
+    budget: str,
+    row: Row,
+    output_dir: Path,
+    modules: list[str],
+    frozen: Sequence[FrozenRun] = (),
+) -> Snapshot:
+    """Compose a row on every problem, with a length set by the budget, and save the snapshot; runs
+    in ``frozen`` are not composed.
 
     Raises:
         ConfigError: the row is invalid, or cannot be composed with any problem.
     """
-    measured = measure(suite, budget, row)
+    names = {run.name for run in frozen}
+    measured = measure(suite, budget, row, names)
     name = snapshot_name(suite, budget, row.name)
     study = suite.to_study([measured])
-    snapshot = snapshots.take(study, name, [], output_dir, modules)
+    snapshot = snapshots.take(study, name, [], output_dir, modules, frozen)
     runs = [refuse_other_norm(suite, str(run.cell[PROBLEM_KEY]), run) for run in snapshot.runs]
     snapshot = replace(snapshot, runs=runs)
-    for run in snapshot.runs:
+    composed = [run for run in runs if run.name not in names]
+    for run in composed:
         if run.refused and not (run.unfit or run.lacks_data):
             raise ConfigError(f"{run.name}: {run.refused}")
         method = find_method(run)
@@ -85,12 +95,11 @@ def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[
                 f"arena: inference={run.config['inference']['name']} reads the truth, but a row must "
                 "not; remove reads_truth from its class"
             )
-    if missing := [str(run.refused) for run in snapshot.runs if run.lacks_data]:
-        title = (
-            f"{len(missing)} of {len(snapshot.runs)} problems have no data here and are left out"
-        )
+    if missing := [str(run.refused) for run in composed if run.lacks_data]:
+        title = f"{len(missing)} of {len(runs)} problems have no data here and are left out"
         announce(title, f"{missing[0]}\nWhen the data are available, repeat with --fresh.")
     snapshots.save(snapshot)
+    print_fact("frozen   ", f"{snapshot.file}: {len(composed)} of {len(runs)} runs")
     return snapshot
 
 
@@ -101,8 +110,9 @@ def prepare_row(
     output_dir: Path,
     modules: Sequence[str] = (),
     fresh: bool = False,
+    only: Sequence[str] = (),
 ) -> Snapshot:
-    """Snapshot of a row, frozen now if it does not exist.
+    """Snapshot of a row, in which the runs selected by ``only`` are frozen now unless they were.
 
     Raises:
         ConfigError: the snapshot has other overrides, or the row cannot be frozen.
@@ -110,15 +120,19 @@ def prepare_row(
     name = snapshot_name(suite, budget, row.name)
     inside(output_dir / "studies", name, "--as")
     snapshot = None if fresh else snapshots.load(name, output_dir)
-    if snapshot is None:
-        snapshot = freeze(suite, budget, row, output_dir, list(modules))
-        print_fact("frozen   ", f"{snapshot.file}: {len(snapshot.runs)} runs")
-    elif snapshot.study.rows[0].overrides != row.overrides:
-        old_words = " ".join(snapshot.study.rows[0].overrides)
+    old_row = snapshot.study.rows[0] if snapshot else row
+    if old_row.overrides != row.overrides:
         raise ConfigError(
-            f"arena {suite.name}: row {row.name} was frozen with {old_words}; give another name "
-            "(--as …), or --fresh"
+            f"arena {suite.name}: row {row.name} was frozen with {' '.join(old_row.overrides)}; give "
+            "another name (--as …), or --fresh"
         )
+    study = suite.to_study([row])
+    planned = [replace(run, refused=UNMEASURED) for run in plan_selected_runs(study, [], [])]
+    runs = snapshot.runs if snapshot else planned
+    selected = {run.name for run in plan_selected_runs(study, [], [*only])}
+    kept = [run for run in runs if run.refused != UNMEASURED or run.name not in selected]
+    if snapshot is None or len(kept) < len(runs):
+        snapshot = freeze(suite, budget, old_row, output_dir, [*modules], kept)
     return snapshot
 
 

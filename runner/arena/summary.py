@@ -8,17 +8,21 @@ import math
 import os
 import sys
 from collections.abc import Collection, Sequence
+from pathlib import Path
 
 import pandas as pd
 
 from components.metrics.names import COST_PREFIX
-from runner.arena.scores import final_lines, read_kept_lines
+from runner.arena.rows import find_snapshots, name_row
+from runner.arena.scores import final_lines, read_kept_lines, read_snapshots
 from runner.arena.standing.boards import Board
 from runner.arena.standing.standings import Standing
 from runner.arena.suite import GROUP, Suite, load_suite
 from runner.disk import conf_folders
 from runner.report.scores.cells import FAILED_CHECK_MARK
-from runner.study.table_specs import Row
+from runner.study.choice import plan_selected_runs
+from runner.study.pricing.study_records import format_seconds
+from runner.study.table_specs import PROBLEM_KEY, Row
 from runner.terminal.printer import number
 from runner.terminal.streams import is_terminal
 from runner.terminal.tables import print_fact, print_table
@@ -28,6 +32,8 @@ STATE_WORDS = {"doubted": "checks failed (†)", "short": "too few steps (¶)"}
 NAME_WIDTH = 18  # columns of a suite's name in the list
 CPU_SECONDS = "cpu_seconds"  # the cost that hours are made of
 START_SECONDS = 15.0  # CPU seconds of a run outside its steps: imports, evaluations
+UNKNOWN_TIME = "estimated after the first runs, because no row has scores"
+TIME_SOURCE = "without finished runs, estimated from the CPU seconds of other rows"
 LISTED = ("suite", "measures", "size", "leader", "time")  # keys of a suite in JSON
 
 
@@ -47,13 +53,13 @@ def list_suites() -> int:
 
 def _describe_suite(suite: Suite) -> list[str]:
     """Size, leader and times of a suite; the last budget with kept scores decides the leader."""
-    kept = dict(list(read_kept_lines(suite).groupby("budget", sort=False)))
-    budgets = suite.order_budgets(kept)
-    times = ((budget, time_of_row(kept[budget], suite.problems)) for budget in budgets)
+    lines = read_kept_lines(suite)
+    budgets = suite.order_budgets({*lines["budget"]})
+    times = ((budget, time_of_row(suite, budget, lines, suite.problems)) for budget in budgets)
     listing = ", ".join(f"{time} ({budget})".removesuffix(" ()") for budget, time in times if time)
-    leader = Board(suite, "", kept[budgets[-1]]).leader if budgets else None
-    n_scored = kept[budgets[-1]]["row"].nunique() if budgets else 0
-    size = f"{len(suite.problems)} problems, {n_scored} of {len(suite.rows)} rows have scores"
+    last = lines[lines["budget"].isin(budgets[-1:])]
+    leader = Board(suite, "", last).leader
+    size = f"{len(suite.problems)} problems, {last['row'].nunique()} of {len(suite.rows)} rows have scores"
     return [
         size,
         f"leader: {leader}" if leader else "",
@@ -61,31 +67,57 @@ def _describe_suite(suite: Suite) -> list[str]:
     ]
 
 
-def time_of_row(lines: pd.DataFrame, problems: Collection[str], jobs: int | None = None) -> str:
+def time_of_row(
+    suite: Suite,
+    budget: str,
+    lines: pd.DataFrame,
+    problems: Collection[str],
+    jobs: int | None = None,
+    names: Collection[str] = (),
+) -> str:
     """Time of a row with ``jobs`` parallel runs (default: one per core), from the median CPU
-    seconds of the kept rows on each problem; empty if they were not counted.
+    seconds on each problem of the rows in ``names``, or else of all rows; empty if they were not
+    counted.
+
+    Seconds are proportional to the limits of a budget, and the search for the lengths of the runs
+    takes as long as a replicate.
     """
-    seconds = final_lines(lines).reindex(columns=["row", "problem", COST_PREFIX + CPU_SECONDS])
-    spent = seconds[seconds["problem"].isin(problems)].groupby(["problem", "row"]).sum()
-    total = spent.groupby("problem").median().to_numpy().sum()
-    if not total > 0:
+    sizes = {"": 1.0} | {name: sum(limits.values()) for name, limits in suite.budgets.items()}
+    final = final_lines(lines)
+    final = final[final["problem"].isin(problems)]
+    seconds = final.get(COST_PREFIX + CPU_SECONDS, math.nan) / final["budget"].map(sizes).astype(
+        float
+    )
+    spent = seconds.groupby([final["problem"], final["row"]]).mean() * sizes[budget]
+    of_names = spent[spent.index.isin(names, level="row")].groupby("problem").median()
+    replicate = of_names.combine_first(spent.groupby("problem").median()).sum()
+    if not replicate > 0:
         return ""
+    total = replicate * (suite.replicates or 1) + START_SECONDS * len(problems)
     at_once = min(jobs or os.cpu_count() or 1, len(problems))
-    minutes = (total + START_SECONDS * len(problems)) / 60 / at_once
-    return f"{minutes / 60:.1f} h" if minutes > 90 else f"{math.ceil(minutes)} min"
+    return format_seconds(total / at_once + (replicate if suite.budgets else 0.0))
 
 
-def print_plan(suite: Suite, budget: str, row: Row, problems: Sequence[str], jobs: int) -> None:
-    """Print the planned runs, before their lengths are measured."""
+def print_plan(
+    suite: Suite, budget: str, row: Row, only: list[str], jobs: int, output_dir: Path
+) -> None:
+    """Print the runs selected by ``only`` and their time, before their lengths are measured."""
+    planned = plan_selected_runs(suite.to_study([row]), [], only)
+    problems = [str(run.cell[PROBLEM_KEY]) for run in planned]
     n = suite.replicates or 1
     print_fact(
         "plan     ",
         f"{row.name}: {len(problems)} of {len(suite.problems)} problems of "
         f"{_title(suite, budget)}, {n} replicate{'s' if n > 1 else ''} each, {jobs} in parallel",
     )
-    kept = read_kept_lines(suite).query("budget == @budget")
-    if time := time_of_row(kept, problems, jobs):
-        print_fact("time     ", f"about {time}, estimated from the CPU seconds of the kept rows")
+    lines = read_kept_lines(suite)
+    if lines.empty:
+        lines = read_snapshots(suite, budget, find_snapshots(suite, budget, output_dir))
+    component = name_row(row.overrides)
+    names = [each.name for each in suite.rows if name_row(each.overrides) == component]
+    time = time_of_row(suite, budget, lines, problems, jobs, names)
+    print_fact("time     ", f"about {time}, {TIME_SOURCE}" if time else UNKNOWN_TIME)
+    sys.stdout.flush()  # minutes without output follow
 
 
 def _title(suite: Suite, budget: str) -> str:

@@ -8,6 +8,7 @@ changes of the YAML do not affect a study in progress.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -158,20 +159,24 @@ def take(
     extra: list[str],
     output_dir: Path,
     plugins: list[str],
+    frozen: Sequence[FrozenRun] = (),
 ) -> Snapshot:
-    """Take a snapshot by composing every run; ``plugins`` are the modules named by the user.
+    """Take a snapshot by composing every run that is not in ``frozen``; ``plugins`` are the modules
+    named by the user.
 
     Raises:
         ConfigError: no run can be composed.
     """
     from runner.record.code import commit
 
+    known = {run.name: run for run in frozen}
     runs = [
-        _freeze_run(planned, study, output_dir, plugins)
+        known.get(planned.name) or _freeze_run(planned, study, output_dir, plugins)
         for planned in count_each("composing", plan(study, extra))
     ]
     if all(run.refused for run in runs):
-        raise ConfigError(f"study {name}: no run can be composed; the first one: {runs[0].refused}")
+        why = next(run.refused for run in runs if run.name not in known)
+        raise ConfigError(f"study {name}: no run can be composed; the first one: {why}")
     return Snapshot(name, study, now(), commit().get("sha", ""), extra, runs, output_dir)
 
 

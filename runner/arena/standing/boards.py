@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from runner.arena.standing.problem_results import count_states, mark_diverged, mean_results
+from runner.arena.standing.problem_results import count_states, mean_results
 from runner.arena.standing.solved import costs_to_solve, place_rows
 from runner.arena.standing.standings import Standing, rank_rows
 from runner.arena.suite import Suite
@@ -58,7 +58,7 @@ class Board:
             return []
         first, *_ = self.costs.values()
         counts = zip(*(np.isfinite(each).sum(axis=1) for each in self.costs.values()), strict=True)
-        states = count_states(mark_diverged(mean_results(self.lines, self.suite.solve.metric)))
+        states = count_states(mean_results(self.lines, self.suite.solve.metric))
         board = place_rows(first).assign(
             counts=pd.Series([*counts], first.index),
             median_cost=first.replace(np.inf, np.nan).median(axis=1),

@@ -36,7 +36,8 @@ def average(lines: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
 def mean_results(lines: pd.DataFrame, metric: str) -> pd.DataFrame:
     """State, mean score over replicates and mean costs by kind, for each row and problem.
 
-    A row without some replicates of a problem is incomplete on that problem.
+    A row without some replicates of a problem is incomplete on that problem.  Infinite scores, and
+    scores a million times the median size of the others, count as divergences.
     """
     names = {metric: "score"} | {COST_PREFIX + kind: kind for kind in list_costs(lines)}
     final = final_lines(lines)
@@ -45,7 +46,11 @@ def mean_results(lines: pd.DataFrame, metric: str) -> pd.DataFrame:
     results = means.assign(state=places["state"].first())
     counts = places.size()
     is_short = counts < counts.groupby("problem").transform("max")
-    return _unscore(results, is_short & results["state"].isin(SCORED), "incomplete")
+    results = _unscore(results, is_short & results["state"].isin(SCORED), "incomplete")
+    sizes = results["score"].abs()
+    medians = sizes.where(np.isfinite(sizes)).groupby(level="problem").transform("median")
+    is_far = np.isinf(sizes) | (sizes > (DIVERGED * medians).replace(0.0, np.inf))
+    return _unscore(results, is_far, "diverged")
 
 
 def _unscore(results: pd.DataFrame, where: pd.Series[bool], state: str) -> pd.DataFrame:
@@ -60,16 +65,6 @@ def count_states(results: pd.DataFrame) -> dict[str, Counter[str]]:
     return {str(row): Counter(each) for row, each in states.iterrows()}
 
 
-def mark_diverged(results: pd.DataFrame) -> pd.DataFrame:
-    """Results in which infinite scores, and scores a million times the median size of the others,
-    count as divergences.
-    """
-    sizes = results["score"].abs()
-    medians = sizes.where(np.isfinite(sizes)).groupby(level="problem").transform("median")
-    is_far = np.isinf(sizes) | (sizes > (DIVERGED * medians).replace(0.0, np.inf))
-    return _unscore(results, is_far, "diverged")
-
-
 def trace(lines: pd.DataFrame, means: pd.DataFrame, metric: str, kind: str) -> pd.DataFrame:
     """Median score and cost over problems, by row and evaluation; the end of the runs comes last.
 
@@ -82,7 +77,7 @@ def trace(lines: pd.DataFrame, means: pd.DataFrame, metric: str, kind: str) -> p
         metric: name of the score.
         kind: kind of the cost.
     """
-    ends = mark_diverged(mean_results(lines, metric)).dropna(subset=["score", kind])
+    ends = mean_results(lines, metric).dropna(subset=["score", kind])
     points = means.reindex(columns=[COST_PREFIX + kind, metric]).set_axis(["cost", "mean"], axis=1)
     points = points.replace([np.inf, -np.inf], np.nan).sort_index(level="step").reset_index("step")
     points = points[points.index.isin(ends.index)]

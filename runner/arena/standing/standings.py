@@ -20,7 +20,7 @@ import pandas as pd
 from scipy.stats import bootstrap
 
 from components.metrics.names import ScoreDirection
-from runner.arena.standing.problem_results import count_states, mark_diverged, mean_results
+from runner.arena.standing.problem_results import count_states, mean_results
 from runner.statistics.paired_tests import PairedDifference, compare, holm
 
 LEVEL = 0.9  # of a bootstrap interval
@@ -56,7 +56,7 @@ def rank_rows(
 
     ``reference``: row with which the others are compared; None for the leader.
     """
-    results = mark_diverged(mean_results(lines, metric))
+    results = mean_results(lines, metric)
     problems = results["score"].dropna().index.unique("problem")
     scores, states = (
         results[name].unstack("problem").reindex(columns=problems) for name in ("score", "state")

@@ -1,6 +1,5 @@
 """The arena: rows, kept scores, and the commands."""
 
-import math
 import os
 
 import pandas as pd
@@ -18,6 +17,7 @@ from runner.arena.scores import (
 )
 from runner.arena.suite import Suite, load_suite
 from runner.errors import ConfigError
+from runner.study.pricing.study_records import format_seconds
 from runner.study.snapshot import FrozenRun, Snapshot
 from scripts.site.crawl import crawl, read_page
 
@@ -120,12 +120,38 @@ def test_row_is_run_and_shown(suite_folder, capsys, monkeypatch):
     states = final_lines(lines).groupby("problem")["state"].agg(list)
     assert states.to_dict() == {"normal": ["done"] * 2, "mixture": ["not run"]}
     assert snapshot.study.rows[0].overrides == ["inference=sgld"]
-    steps = {run.cell["problem"]: run.config["steps"] for run in snapshot.runs}
-    assert steps["normal"] == 19
+    assert [run.config.get("steps") for run in snapshot.runs] == [19, None]  # one is measured
     with pytest.raises(ConfigError, match=r"row mine .* inference=sgld; give another"):
         command.main(["arena", "run", "toy", "inference=psgld", "--as", "mine"])
     assert command.main(["arena", "show", "toy"]) == 0
     assert (suite_folder / "outputs" / "arena" / "toy" / "small.html").is_file()
+
+
+def test_only_selected_problems_are_measured(toy_suite, tmp_path, monkeypatch):
+    calls = []
+    length = ["steps=70", "inference.burn_in=1"]
+    monkeypatch.setattr(rows, "find_length", lambda *words: calls.append(words) or length)
+    row = rows.make_row(["inference=sgld"], None)
+    for problem, steps in (("normal", [70, None]), ("mixture", [70, 70])):
+        only = [f"problem={problem}"]
+        snapshot = rows.prepare_row(load_suite("toy"), "small", row, tmp_path, only=only)
+        assert [run.config.get("steps") for run in snapshot.runs] == steps
+        assert len(calls) == steps.count(70)
+
+
+def test_plan_estimates_the_time_from_another_budget(toy_suite, tmp_path, capsys):
+    suite = toy(budgets=TOY["budgets"] | {"large": {"gradients": 40_000, "densities": 120_000}})
+    row = rows.make_row(["inference=sgld"], "mine")
+    plan = [suite, "large", row, ["problem=normal"], 1, tmp_path]
+    summary.print_plan(*plan)
+    assert "1 of 2 problems of toy, budget large" in (shown := capsys.readouterr().out)
+    assert summary.UNKNOWN_TIME in shown
+    kept = [make_line("SGLD", "normal", 1.0, **{"cost/cpu_seconds": 6.0})]
+    kept += [make_line("walk", "normal", 1.0, **{"cost/cpu_seconds": 60.0})]
+    write_kept(to_frame(kept), toy_suite.with_name("toy.csv.gz"))
+    summary.print_plan(*plan)
+    seconds = 3 * 100 * 6.0 + summary.START_SECONDS
+    assert f"time     about {format_seconds(seconds)}" in capsys.readouterr().out
 
 
 def test_problem_without_data_is_skipped(suite_folder, monkeypatch, capsys):
@@ -163,10 +189,11 @@ def test_suites_are_listed(toy_suite, capsys):
     assert command.main(["arena"]) == 0
     lines = [each.split("\t") for each in capsys.readouterr().out.splitlines()]
     toys = next(each for each in lines if each[0] == "toy")
-    minutes = math.ceil((4 * 600 + 2 * summary.START_SECONDS) / 60 / (os.cpu_count() or 1))
+    jobs = min(os.cpu_count() or 1, 2)
+    seconds = (4 * 600 + 2 * summary.START_SECONDS) / jobs + 2 * 600
     assert toys[1:] == [
         *("two densities", "2 problems, 1 of 2 rows have scores", "leader: SGLD"),
-        f"a row takes {minutes} min (small)",
+        f"a row takes {format_seconds(seconds)} (small)",
     ]
 
 

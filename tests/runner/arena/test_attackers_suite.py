@@ -115,7 +115,7 @@ def test_costs_that_do_not_count_are_excluded(folder):
     assert {*counted}.difference(FIXED) == {"robust_accuracy", "cost/attack_gradients"}
     counted = rows.read_lines(Suite(**SUITE | {"costs": None}), "", []).columns
     assert {*counted}.difference(FIXED) == values.keys()
-    assert time_of_row(kept, suite.problems)
+    assert time_of_row(suite, "", kept, suite.problems)
 
 
 def test_norms_belong_to_problems():
