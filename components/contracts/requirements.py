@@ -123,7 +123,7 @@ ONE_REAL_LABEL = Requirements(
 
 
 def misfit(facts: ChoiceFacts, needs: Requirements) -> str:
-    """Reason why a component cannot use a dataset or a model, completing its name; "" if it can."""
+    """Reason why a component cannot use a dataset or a model, to follow its name; "" if it can."""
     dataset = f"dataset={facts.dataset}"
     if needs.kinds and facts.kind not in needs.kinds:
         return f" does not fit {dataset} ({kind_with_article(facts.kind)} problem)"

@@ -71,7 +71,7 @@ class Facts:
         """Raise ConfigMismatchError if a season is longer than the series."""
         if period > (times := len(self.like)):
             raise ConfigMismatchError(
-                f"{self.where}.period={period:g}: longer than the {times} observed times; use a "
+                f"{self.where}.period={period:g}: longer than the {times} observed time points; use a "
                 f"shorter period"
             )
 

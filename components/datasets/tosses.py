@@ -18,8 +18,8 @@ class Tosses(Dataset[Unlabelled]):
     """A given number of heads and tails of one coin, with held-out tosses to score.
 
     x_i = 1 (heads) or 0 (tails), [N, 1]; the order is random, except that the last toss is a tail
-    if there is one: the tosses fit both a fixed number of tosses and waiting for the last tail.
-    Held-out rows are Bernoulli(``theta``), with a known probability.
+    if there is one, so the tosses may come from a fixed number of tosses or from tossing until the
+    last tail. Held-out rows are Bernoulli(``theta``), with a known probability.
 
     Raises:
         ConfigMismatchError: the numbers of heads and tails are both 0.

@@ -177,9 +177,9 @@ def _predictive_groups(
 ) -> DataTree:
     """Groups of functions, represented by their values f at the training rows.
 
-    Functions are networks, other functions that are few or redrawn for each prediction, or draws f_i
-    ~ q(f_i) of a Gaussian process for each row separately, with p(y_i | f_i), so that weights 1/p
-    remove a label from q.
+    The functions are those of networks, or a few other functions, or functions that are redrawn for
+    each prediction.  For a Gaussian process, f_i ~ q(f_i) is drawn separately for each row, with
+    p(y_i | f_i), so that weights 1/p remove a label from q.
     """
     n_draws = MOST_NUMBERS // (problem.train.y.numel() * problem.n_classes)
     n_draws = max(FEWEST, min(DRAWS, n_draws))

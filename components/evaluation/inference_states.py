@@ -43,7 +43,7 @@ def smoothed_state_groups(problem: Sequence, posterior: SmoothedStates, rng: Rng
     mean = posterior.mean[0]
     variance = posterior.variance[0]  # [T, dx]
     if mean.numel() == 0:
-        raise ConfigMismatchError("no time has been filtered yet; take more steps")
+        raise ConfigMismatchError("no time step has been filtered yet; take more steps")
     times, dx = mean.shape
     n = max(2, min(DRAWS, MOST_NUMBERS // mean.numel()))
     generator = rng.at("evaluation", STREAM)

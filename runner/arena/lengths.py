@@ -2,10 +2,11 @@
 
     steps = t + (limit − cost(t)) / cost of a step,   the minimum over the limits
 
-A burn-in is a share of the steps.  A warm-up is rehearsed until it takes its share of the cost, and
-a method that adapts gets more steps than needed: the budget ends the run.  Draws are thinned to
-a number that fits memory, and evaluations are spaced geometrically in the cost.  Draws from
-a fitted posterior use at most half of a limit.  Keys that the user has set are kept.
+A burn-in is a share of the steps.  The length of a warm-up is adjusted in trial runs until it takes
+its share of the cost.  A method that adapts gets more steps than needed, because the budget ends
+the run.  Draws are thinned to a number that fits memory, and evaluations are spaced geometrically
+in the cost.  Draws from a fitted posterior use at most half of a limit.  Keys that the user has set
+are kept.
 """
 
 from __future__ import annotations

@@ -128,8 +128,8 @@ def _has(node: Any, key: str) -> bool:
 
 
 def _open_holder(path: list[str], last: str, cfg: DictConfig, adds: bool) -> tuple[Any, str]:
-    """Mapping or list that holds the last word of a key, and that word; where keys are added, the
-    innermost that exists, and the words below it.
+    """Mapping or list that holds the last word of a key, and that word.  If keys are added, the
+    innermost existing mapping or list, and the words below it.
 
     Names of components on the path are replaced by mappings.  Keys below these are validated later
     against their class.

@@ -122,8 +122,8 @@ def _check_capabilities(dataset: Dataset, model: Model, inference: Inference) ->
 def _check_gradients(
     holder: Inference | Gradient, where: str, inference: Inference, facts: ChoiceFacts
 ) -> None:
-    """Refuse gradient estimators, of a method and of nested ones, with requirements that neither
-    the model nor the variational distribution made from it meets.
+    """Refuse gradient estimators, nested ones included, with requirements that neither the model
+    nor its variational distribution meets.
 
     Args:
         holder: the method, or an estimator with nested ones.

@@ -33,7 +33,7 @@ from runner.terminal.printer import out
 def _build_parser() -> Parser:
     parser = Parser(
         prog="runner report",
-        description="Compares the results of a study with the published numbers; runs nothing.",
+        description="Compares the results of a study with the published numbers, without running anything.",
     )
     parser.add_argument(
         "study",

@@ -36,10 +36,10 @@ def main(argv: list[str]) -> int:
         "side by side: mean ± standard error over replicates (on a terminal ↑ marks scores to maximise, ↓ scores to minimise), "
         "and the difference of each from the first where replicates are paired (the same seed and data), with p of "
         "the two-sided signed-rank test of five or more pairs, "
-        "corrected for their number (Holm) where several runs are compared. Of runs of one replicate under attack, p of "
-        "McNemar's exact test over the test labels that only one of them predicts correctly. "
-        "Where two or more paired runs have the score log_evidence, "
-        "the posterior probabilities of their models at equal prior odds.",
+        "corrected for their number (Holm) where several runs are compared. For runs of one replicate "
+        "under attack, shows p of McNemar's exact test over the test labels that only one of them "
+        "predicts correctly. If two or more paired runs have the score log_evidence, shows the "
+        "posterior probabilities of their models at equal prior odds.",
         epilog="Reads the records on disk, and does not need MLflow. In a pipe or file, rows are tab-separated: "
         "section, name, one column for each run. Exit code 0, or 2 for a run that cannot be found.",
     )

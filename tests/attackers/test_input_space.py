@@ -53,12 +53,12 @@ def test_training_sizes_in_wrong_units_are_refused():
     WordSpace(5).check_training_size(2.0, "flip", "spam")
     with pytest.raises(
         ConfigMismatchError,
-        match=r"inference.train_eps: 1.5 ",
+        match=r"inference.train_eps: 1.5 .*; use an integer",
     ):
         WordSpace(5).check_training_size(1.5, "flip", "spam")
     BoxSpace((0.0, 1.0), 4).check_training_size(2.0, "l2", "digits")
     with pytest.raises(
         ConfigMismatchError,
-        match=r"inference.train_eps: 2 .*\[0.0, 1.0\]",
+        match=r"inference.train_eps: 2 .*\[0.0, 1.0\].*; give it in the units",
     ):
         BoxSpace((0.0, 1.0), 4).check_training_size(2.0, "linf", "digits")

@@ -69,7 +69,8 @@ def test_table_target_is_one_of_its_texts(make_job, tmp_path):
     assert problem.classes == ["ash", "birch", "cedar"]
     assert job.attacker.with_problem(problem, Streams(0)).target_class == 2
     with pytest.raises(
-        ConfigMismatchError, match=r"attacker.target=oak: .* has classes ash, birch, cedar"
+        ConfigMismatchError,
+        match=r"attacker.target=oak: .* has classes ash, birch, cedar; choose one",
     ):
         load_problem(make_job(*overrides, "attacker.target=oak"), Streams(0))
     state, rng = train(job.inference, job.model, problem, 20)

@@ -169,7 +169,7 @@ def compare_exports(folder: Path, family: str, device: str, tolerance: float) ->
 
 
 def new_rows(folder: Path, model: FittedModel) -> Path | None:
-    """Rows that a model has not seen, in the form that its family asks for."""
+    """New rows for a model, in the form that its family requires."""
     if model.answers == "forecasts":
         return None
     if model.answers == "topics":

@@ -138,7 +138,7 @@ def test_tensor_left_on_cpu_is_detected(device, make_job, monkeypatch, module, l
 
 
 def plant(original: types.ModuleType, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace the code of a module's functions and methods by that of another source."""
+    """Replace the code of a module's functions and methods with code from another source."""
     copy = types.ModuleType(original.__name__)
     copy.__file__ = original.__file__
     monkeypatch.setattr("components.registry.register", lambda *_, **__: lambda cls: cls)
@@ -161,7 +161,9 @@ def functions_of(module: types.ModuleType) -> dict[str, types.FunctionType]:
 def test_device_without_float64_is_refused(device, make_job, monkeypatch):
     stand_in.set_float64(False)
     try:
-        with pytest.raises(ConfigError, match=r"^dtype=float64: not supported on device=standin"):
+        with pytest.raises(
+            ConfigError, match=r"^dtype=float64: not supported on device=standin; use dtype=float32"
+        ):
             make_job("+experiment=mog", "smoke=true", "dtype=float64", f"device={device}")
         name = "linear_simulation-mlp-map"
         if name not in every_run():
@@ -175,5 +177,5 @@ def test_device_without_float64_is_refused(device, make_job, monkeypatch):
 
 
 def test_unknown_device_number_is_refused(device):
-    with pytest.raises(ConfigError, match=r"device=standin:1: .* has 1 "):
+    with pytest.raises(ConfigError, match=r"device=standin:1: .* has 1 .*; use standin:0"):
         job.check_device("standin:1", "float32")

@@ -181,9 +181,9 @@ class RealSlurm:
         return set(self.ask("squeue", "--noheader", "--states=R", "--array", "--format=%i").split())
 
     def start_delayed_jobs(self) -> None:
-        """Let jobs begin that Slurm holds back for two minutes after it has requeued them.
+        """Release the jobs that Slurm holds back for two minutes after requeueing them.
 
-        A node first refuses the number of a job that it has just ended.
+        A node at first refuses a job whose number it has just finished.
         """
         for line in self.ask("squeue", "--noheader", "--array", "--format=%i %r").splitlines():
             number, _, reason = line.partition(" ")

@@ -126,7 +126,9 @@ def test_wrong_keys_are_refused():
         with pytest.raises(ValidationError, match=r"costs: .* a row for each action"):
             keys("costs", costs=costs)
     problem = small_problems.classes(n=12, n_inputs=2, n_classes=2)
-    with pytest.raises(ConfigMismatchError, match=r"decision\.costs: 3 columns, but .* 2 classes"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"decision\.costs: 3 columns, but .* 2 classes; give one column"
+    ):
         add_decision(problem, keys("costs", costs=[[0.0, 1.0, 1.0]] * 3))
     assert add_decision(problem, keys("costs")).decision is not None
 

@@ -181,7 +181,7 @@ def test_many_draws_are_thinned_with_warning(monkeypatch):
     assert tree["sample_stats"]["lp"].shape == tree["log_likelihood"]["y"].shape[:2] == (4, 100)
     with pytest.warns(IncompleteResultWarning, match="16 draws: .* 25 or more"):
         inference_groups(data, draws_of(mean, covariance, n=4), Streams(0))
-    with pytest.raises(ConfigMismatchError, match="no draws are stored yet"):
+    with pytest.raises(ConfigMismatchError, match="no draws are stored yet; take more steps"):
         inference_groups(data, draws_of(mean, covariance, n=0), Streams(0))
 
 

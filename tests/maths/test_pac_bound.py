@@ -128,7 +128,7 @@ def test_risks_count_errors():
 def test_invalid_settings_are_refused():
     with pytest.raises(ValidationError, match=r"prior_steps: 5 steps .* 0 .*; set both above 0"):
         component("inference", "pac_bayes", prior_share=0.0, prior_steps=5)
-    with pytest.raises(ConfigMismatchError, match=r"prior_share=0\.9: leaves 3 of 30"):
+    with pytest.raises(ConfigMismatchError, match=r"prior_share=0\.9: leaves 3 of 30 .*; lower it"):
         fit_bound(classes(n=30, n_inputs=2, n_classes=2), 0, 1, prior_share=0.9)
     _, state, _ = fit_bound(
         classes(n=30, n_inputs=2, n_classes=2), 0, 2, prior_share=0.0, prior_steps=0

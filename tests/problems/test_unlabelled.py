@@ -81,5 +81,5 @@ def test_held_out_rows_come_from_the_training_rows():
         0.5, Streams(0)
     )
     assert set(drawn.test.x.unique().tolist()) <= {0.0, 1.0}
-    with pytest.raises(ConfigMismatchError, match=r"validation=0\.99"):
+    with pytest.raises(ConfigMismatchError, match=r"validation=0\.99: .*; lower it"):
         problem.held_out(0.99, Streams(0))

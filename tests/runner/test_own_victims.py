@@ -78,7 +78,7 @@ def test_untrainable_networks_are_refused(make_job, inference):
         f"inference={inference}",
         *module("NoGrad", inputs=2, n_outputs=2),
     ]
-    with pytest.raises(ConfigError, match="so training has no effect"):
+    with pytest.raises(ConfigError, match=r"so training has no effect; remove torch.no_grad"):
         run(make_job(*words))
     run(make_job(*words[:3], "inference=fixed", *module("NoGrad", inputs=2, n_outputs=2)))
 
@@ -133,5 +133,7 @@ def test_table_of_pixels_is_read_as_images(make_job, tmp_path):
         match=r"dataset\.bounds: .* one minimum .* scale each to \[0, 1\]",
     ):
         make_job(*words[:4], "dataset.bounds=[[0,255],[0,1]]", *words[5:])
-    with pytest.raises(ConfigError, match=r"attacker\.eps: 300 .* range of inputs"):
+    with pytest.raises(
+        ConfigError, match=r"attacker\.eps: 300 .* range of inputs .*; give sizes in these units"
+    ):
         run(make_job(*words, "dataset.image_shape=[4,4]", "attacker=fgsm", "attacker.eps=[0,300]"))

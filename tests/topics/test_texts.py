@@ -100,7 +100,9 @@ def test_words_in_most_documents_are_reported(tmp_path):
 
 def test_folder_without_texts_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataUnavailableError, match=r"dataset.path=.*empty: .* has no \*.txt file"):
+    with pytest.raises(
+        DataUnavailableError, match=r"dataset.path=.*empty: .* has no \*.txt file; choose another"
+    ):
         build_corpus(tmp_path / "empty")
     with pytest.raises(
         DataUnavailableError, match="the file does not exist"

@@ -13,11 +13,11 @@ class BinarisedMnist(BinarisedImages):
     Published likelihoods of generative models refer to these data.
 
     static: each pixel of the 70,000 images was drawn once, 1 with probability equal to its
-    brightness; one draw for all runs, like the file shared in the literature, but a
-    different draw from that file.  dynamic: pixels are redrawn each time a training image is used,
-    and drawn once for a held-out image.  threshold: a pixel is 1 if its brightness is above ½.  The
-    three have different names because their likelihoods are not comparable.  Splits and substitutes
-    are as in ``images``.  x [N, 784].
+    brightness; all runs share this draw, which differs from the file shared in the literature.
+    dynamic: pixels are redrawn each time a training image is used, and drawn once for a held-out
+    image.  threshold: a pixel is 1 if its brightness is above ½.  The three have different names
+    because their likelihoods are not comparable.  Splits and substitutes are as in ``images``.  x
+    [N, 784].
 
     Raises:
         DataUnavailableError: MNIST is unavailable and ``offline`` is error.

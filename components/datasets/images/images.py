@@ -64,7 +64,7 @@ class Images(UnlabelledImages):
         available = DIGITS - (self.n_test or DIGITS_HELD_OUT)
         if self.set == "digits" and (self.n_train or 1) > available:
             raise ValueError(
-                f"n_train: only {available} of the {DIGITS} digits are for training; lower dataset.n_train or dataset.n_test"
+                f"n_train: only {available} of the {DIGITS} digits are left; lower dataset.n_train or dataset.n_test"
             )
         return self
 

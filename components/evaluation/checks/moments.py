@@ -62,7 +62,7 @@ def remove_skewness(z: Tensor, skew: Tensor) -> Tensor:
 
 
 def _compare(name: str, z: Tensor, skew: Tensor, names: Sequence[str]) -> Check:
-    """The check of all z [R, 2, P'] of means with skewness [R, 2, P']."""
+    """Check from the z [R, 2, P'] and the skewness [R, 2, P'] of all means."""
     usable = skew.abs().nan_to_num(0.0) <= limits.MOMENTS_SKEW
     if not usable.any():
         return Check(name, None, "the draws are too skewed for their effective sample size")

@@ -34,7 +34,7 @@ class ActionWeights(nn.Module):
 
 
 class Table(ActionWeights):
-    """``QFunction`` of one player in a table; F = S."""
+    """Table of one player's action values, a ``QFunction`` with one feature per state, F = S."""
 
     rows: Tensor  # [R] first row of each replicate among the R·S of the flattened table
 

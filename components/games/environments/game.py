@@ -114,7 +114,7 @@ class Game:
         if len(third) > self._taxed:
             capacity = "only one third party" if self._taxed else "no third party"
             raise ConfigMismatchError(
-                f"attacker={self.attacker.name}: {third[-1].name} is too many; {self.name} supports {capacity}"
+                f"attacker={self.attacker.name}: {self.name} supports {capacity}; remove {third[-1].name}"
             )
         return playing + third
 

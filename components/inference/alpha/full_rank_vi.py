@@ -67,10 +67,10 @@ class FullRankVI(GaussianVI):
         L(φ) = Σ_n E_q[log p(y_n|x_n, θ)] − KL(q ‖ p), ascended by ĝ in φ = (m, log s, N)
 
     The family and the bound are as in ``gaussian_vi``; parameters and defaults differ.
-    Entries of L itself would follow a random walk with Adam's step size, P to a row, which
-    on the 402 weights of a small network is wider than the posterior; entries of N are in
-    units of s/√P.  m does not start at zero (a saddle of networks) but at the initial
-    weights of training, and ten draws a step cost little compared with the P² numbers (11
+    If q were parametrised by L itself, the P entries of a row would follow a random walk with
+    Adam's step size, which is wider than the posterior on the 402 weights of a small network; so
+    entries of N are in units of s/√P.  m does not start at zero (a saddle of networks) but at the
+    initial weights of training, and ten draws a step cost little compared with the P² numbers (11
     million for 3,301 weights) that a step updates.
 
     Source: Titsias and Lázaro-Gredilla (2014), Algorithm 1; Kucukelbir et al. (2017),

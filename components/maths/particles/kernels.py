@@ -58,7 +58,7 @@ def _take_rows(x: Tensor, rows: Tensor) -> Tensor:
 
 
 def _take_columns(x: Tensor, rows: Tensor) -> Tensor:
-    """Compiled for particles that are contiguous by coordinate."""
+    """Compiled version, for particles that are contiguous by coordinate."""
     columns = x.transpose(1, 2)
     if columns.is_contiguous():
         return offspring.take_rows(columns, rows).transpose(1, 2)

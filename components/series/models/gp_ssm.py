@@ -136,7 +136,7 @@ class GPStateSpace(UnknownParameters, nn.Module):
     def forecast(self, theta: Tensor, series: Series, horizon: int) -> GaussianMixture:
         """y_{T+1} … y_{T+H} after a series that may be longer than the states of θ [K, H, 1].
 
-        One time after the states it is exact given θ.  Later times have the mean and variance of
+        The first time after the states is exact given θ.  Later times have the mean and variance of
         E[f(x)] and E[f(x)²] + q by quadrature over a Gaussian x, updated by each observation as in
         a Kalman filter; f is not updated.
 

@@ -176,7 +176,7 @@ class CsvSeries(OwnFile[Sequence]):
             return place(dates, self.n_ahead, "dataset.n_ahead", self.date_format)
         if n_train <= self.n_ahead:
             raise ConfigMismatchError(
-                f"dataset.n_ahead={self.n_ahead}: there are only {n_train} times; leave some to learn from"
+                f"dataset.n_ahead={self.n_ahead}: there are only {n_train} time points; leave some to learn from"
             )
         return n_train - self.n_ahead
 

@@ -109,7 +109,7 @@ class RealisedDataset(SimulatedSeries):
         """
         if n_steps > (most := len(released.states)):
             raise ConfigMismatchError(
-                f"dataset={self.name}: the released realisation has {most:,} times; set dataset.n_steps={most}"
+                f"dataset={self.name}: the released realisation has {most:,} time steps; set dataset.n_steps={most}"
             )
         return ReleasedSequences(*(value[:n_steps] for value in vars(released).values()))
 

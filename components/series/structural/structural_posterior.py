@@ -75,8 +75,8 @@ class StructuralDraws(Draws):
     """Draws of θ [C, N, P] and of the B blocks' parts of y; forecasts integrate out the states.
 
     Student's t errors are Gaussian given their precisions λ_t: at observed times λ is drawn with
-    θ; at future times it is drawn from the prior, and one observed while forecasting continues
-    gets the expected weight E[λ_t], (ν + 1)/(ν + v²/S)."""
+    θ; at future times it is drawn from the prior.  A future observation that becomes known during
+    forecasting has the expected weight E[λ_t] = (ν + 1)/(ν + v²/S)."""
 
     of: StructuralSeries
     series: Series

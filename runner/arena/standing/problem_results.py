@@ -54,7 +54,7 @@ def mean_results(lines: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def _unscore(results: pd.DataFrame, where: pd.Series[bool], state: str) -> pd.DataFrame:
-    """Results with another state and without a score where ``places`` is True."""
+    """Results in which the ``places`` that are True get another state and lose their score."""
     scores = results["score"].mask(where)
     return results.assign(score=scores, state=results["state"].mask(where, state))
 

@@ -159,7 +159,7 @@ def test_defence_trains_against_transfer(victim):
 
 def test_invalid_keys_are_refused(victim):
     problem, posterior, rng = victim
-    with pytest.raises(ConfigMismatchError, match=r"attacker.share: 0.001"):
+    with pytest.raises(ConfigMismatchError, match=r"attacker.share: 0.001 .*; raise it"):
         transfer(share=0.001).with_problem(problem, rng)
-    with pytest.raises(ConfigMismatchError, match="the surrogate is not trained"):
+    with pytest.raises(ConfigMismatchError, match="surrogate is not trained; call with_problem"):
         transfer().perturb(Attacked(posterior), problem.test.x, problem.test.y, rng, 0.1)

@@ -53,8 +53,8 @@ def test_each_replicate_faces_its_member():
 
 @pytest.mark.parametrize("agent", ["q_learning", "fpq_learning", "nash_q", "wolf_phc"])
 def test_members_learn_from_their_replicates_only(agent):
-    """A learner without a panel that observes the same moves has the same policy where the panel
-    seats it; where another member plays, the policy of the panel's learner has not changed."""
+    """A learner without a panel, given the same moves, has the same policy as the panel's learner
+    in its replicates; in other replicates the panel's learner does not change."""
     learner = component("attacker", "learner", agent=component("inference", agent))
     fixed = component("attacker", "fixed_policy")
     panel = component("attacker", "panel", members=[fixed, learner])

@@ -155,7 +155,7 @@ def test_oracle_exploits_known_pure_policy():
     with pytest.raises(ConfigMismatchError, match="requires the agent's policy"):
         player.act(state, make_turn(), Streams(0))
     coins = component("dataset", "coin_game").load(Streams(0), SETTING)
-    with pytest.raises(ConfigMismatchError, match="in tables"):
+    with pytest.raises(ConfigMismatchError, match="game in tables with one opponent"):
         player.reset(coins.seat(0, None, 4), Streams(0))
 
 

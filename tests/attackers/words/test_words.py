@@ -112,7 +112,7 @@ def test_integer_programme_has_known_solution():
 def test_dalvi_requires_naive_bayes():
     problem = words()
     victim = Attacked(fit_estimator(problem, "logistic_lasso"))
-    with pytest.raises(ConfigMismatchError, match="model=naive_bayes"):
+    with pytest.raises(ConfigMismatchError, match=r"attacker=dalvi: .*; choose model=naive_bayes"):
         component("attacker", "dalvi").perturb(
             victim, problem.test.x, problem.test.y, Streams(0), 1
         )
@@ -209,5 +209,5 @@ def test_undefended_attack_is_judged_without_defence():
 
 
 def test_word_sizes_are_integers():
-    with pytest.raises(ValueError, match="whole numbers of changed words"):
+    with pytest.raises(ValueError, match="must be whole numbers of changed words"):
         threat(component("attacker", "word_insertion"), [0, 0.5])

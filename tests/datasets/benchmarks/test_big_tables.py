@@ -27,7 +27,7 @@ def test_training_and_test_rows_are_disjoint(name, inputs):
 def test_too_many_requested_rows_are_refused():
     with pytest.raises(
         ConfigMismatchError,
-        match=r"dataset\.n_train: .* 515,335 without dataset\.n_test=10",
+        match=r"dataset\.n_train: .* 515,335 without dataset\.n_test=10; lower either",
     ):
         load_problem("year", simulated=True, n_train=515_336, n_test=10)
 

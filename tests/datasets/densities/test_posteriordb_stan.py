@@ -49,7 +49,10 @@ def test_missing_files_are_named():
         coins("coin-coins")
     with pytest.raises(DataUnavailableError, match=r"absent\.info\.json'; complete"):
         coins("coins-incomplete")
-    with pytest.raises(DataUnavailableError, match="contains no folder posteriors"):
+    with pytest.raises(
+        DataUnavailableError,
+        match=r"contains no folder posteriors, .*; set it to posterior_database",
+    ):
         coins(folder="nowhere")
 
 

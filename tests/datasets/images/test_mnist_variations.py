@@ -61,7 +61,7 @@ def test_patches_are_rich_pieces_of_the_photographs():
 
 
 def test_threshold_that_no_patch_passes_is_refused():
-    with pytest.raises(ValueError, match=r"dataset\.min_patch_std"):
+    with pytest.raises(ValueError, match=r"dataset\.min_patch_std: .*; lower it"):
         patches(1, 0.6, np.random.default_rng(0))
 
 

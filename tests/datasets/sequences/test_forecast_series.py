@@ -106,5 +106,7 @@ def test_sunspots_with_zeros_have_no_logarithm():
     problem, _ = load("sunspots", simulated=True)
     assert (problem.observations.shape, problem.future.shape) == ((1, 480, 1), (1, 36, 1))
     assert problem.season == 12
-    with pytest.raises(ConfigMismatchError, match=r"dataset\.log=true: month 1 is 0"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"dataset\.log=true: month 1 is 0.*; set dataset\.log=false"
+    ):
         load("sunspots", simulated=True, log=True)

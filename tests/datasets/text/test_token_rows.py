@@ -60,7 +60,9 @@ def test_replicate_r_is_tested_on_fold_r():
     )
     assert torch.equal(by_replicate.test.x, by_key.test.x)
     assert by_replicate.test.y.sum() == 100
-    with pytest.raises(ConfigMismatchError, match=r"replicates: .* 10 folds"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"replicates: .* 10 folds.*; set replicates to at most"
+    ):
         dataset.load(Streams(0, replicate=10), setting)
     with pytest.raises(ValueError, match=r"fold: .* 0 to 9, .*; lower dataset\.fold"):
         component("dataset", "reviews", fold=10)

@@ -110,7 +110,9 @@ def test_log_joint_detects_posterior_that_ignores_data(line):
 def test_few_draws_and_ties_are_handled(line):
     problem, settings, rng = line
     draws = exact_draws(settings.build(problem, rng), problem, 10, rng.noise)
-    with pytest.raises(ConfigMismatchError, match=r"stores 10 draws, but --draws 19"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"stores 10 draws, but --draws 19 .*; raise steps"
+    ):
         thin(draws, 19, rng.evaluation)
     from components.evaluation.calibration.quantities import RankedQuantity
 

@@ -135,7 +135,7 @@ def test_sizes_in_wrong_units_are_refused(norm, most):
     pgd, fgsm = (component("attacker", name, norm=norm) for name in ("pgd", "fgsm"))
     with pytest.raises(
         ConfigMismatchError,
-        match=r"attacker.eps: 255 .*\[0, 1\]",
+        match=r"attacker.eps: 255 .*\[0, 1\].*; give sizes in these units",
     ) as error:
         security_curve(problem, model, pgd, threat(pgd, [0.0, 255.0]), Streams(0))
     assert "\n" not in str(error.value)
@@ -150,7 +150,7 @@ def test_probabilities_as_logits_are_refused():
             return Categorical(model.predict(x, g).logits.softmax(-1))
 
     fgsm = component("attacker", "fgsm")
-    with pytest.raises(ConfigMismatchError, match="they sum to one"):
+    with pytest.raises(ConfigMismatchError, match=r"they sum to one.*; return their logarithms"):
         security_curve(problem, Probabilities(), fgsm, Threat("linf", (0.1,)), Streams(0))
 
 

@@ -123,8 +123,8 @@ def test_degenerate_games_have_an_equilibrium(shape):
 
 
 def test_equilibria_may_have_unequal_supports():
-    """The column player's first action is a best response only to mixtures with x_1 in 1/3 … 2/3,
-    among which the row player is indifferent."""
+    """The column player's first action is a best response only to mixtures with x_1 in [1/3, 2/3],
+    and the row player is indifferent between these."""
     r_a = torch.tensor([[[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]]).double()
     r_b = torch.tensor([[[2.0, 3.0, 0.0], [2.0, 0.0, 3.0]]]).double()
     assert equilibria(r_a[0].numpy(), r_b[0].numpy()) == []

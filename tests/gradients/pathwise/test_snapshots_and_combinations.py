@@ -197,5 +197,5 @@ def test_snapshot_without_mean_is_detected():
 
 
 def test_biased_members_are_refused():
-    with pytest.raises(ValueError, match="sarah is not an unbiased"):
+    with pytest.raises(ValueError, match=r"sarah is not an unbiased .*; use sticking_the_landing"):
         estimator("combined_cv", members=members("sarah"))

@@ -197,7 +197,9 @@ def test_step_is_differentiable_in_observation(name):
 def test_invalid_settings_are_refused():
     problem = gappy(5, 1, False)
     model = Opaque(system())
-    with pytest.raises(ConfigMismatchError, match=r"inference\.kappa = -3"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"inference\.kappa = -3: n \+ κ must be positive"
+    ):
         run_filter("unscented_kalman", problem, model, kappa=-3.0)
     model.Sigma = -model.Sigma
     with pytest.raises(NumericalError, match="Σ is not positive definite"):

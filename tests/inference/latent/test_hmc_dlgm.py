@@ -123,5 +123,5 @@ def test_nonfinite_values_stop_the_run(problem):
     state = hmc().init(module, problem, Streams(0))
     with torch.no_grad():
         next(module.generative.parameters()).fill_(float("nan"))
-    with pytest.raises(NumericalError, match=r"inference\.lr"):
+    with pytest.raises(NumericalError, match=r"lower inference\.lr"):
         hmc().step(state, problem.train, Streams(0))

@@ -59,7 +59,7 @@ def test_moments_match_gaussian(scan):
 
 
 def test_gaussian_chain_has_expected_autocorrelation():
-    """After a systematic sweep x1 is autoregressive with coefficient ρ² (Robert & Casella, section
+    """Over systematic sweeps, x1 is autoregressive with coefficient ρ² (Robert & Casella, section
     9.1)."""
     model = Coordinates(0.7)
     x = sample_target("gibbs", model, 400, chains=500, burn_in=50).draws[..., 1] - model.mean[1]

@@ -121,5 +121,7 @@ def test_coarser_family_has_higher_bound():
 
 
 def test_unknown_parameter_names_are_refused():
-    with pytest.raises(ConfigMismatchError, match=r"inference\.joint: beta is not a parameter"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"inference\.joint: beta is not a parameter .*; use mu and tau"
+    ):
         MODELS["normal_gamma"][0].structured_field(["beta"])

@@ -99,7 +99,7 @@ def test_tasks_with_few_or_no_labels_are_predicted():
         )
     ).all()
     none = replace(problem.train, mask=torch.zeros_like(few))
-    with pytest.raises(ValueError, match="task 0: has no training label"):
+    with pytest.raises(ValueError, match=r"task 0: has no training label; raise dataset.n_train"):
         forests.fit(none, 0)
 
 

@@ -68,7 +68,9 @@ def test_bound_equals_a_literal_sum():
 
 
 def test_values_that_are_not_binary_are_refused():
-    with pytest.raises(ConfigMismatchError, match="inputs 0 or 1"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"one label and inputs 0 or 1; set dataset.binarised=threshold"
+    ):
         build_model("cvae", classes())
 
 

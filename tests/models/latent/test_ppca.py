@@ -72,7 +72,7 @@ def test_training_stays_at_the_maximum():
 
 
 def test_latent_dimension_is_below_that_of_the_data():
-    with pytest.raises(ConfigMismatchError, match=r"model.latent_dim=4"):
+    with pytest.raises(ConfigMismatchError, match=r"model.latent_dim=4: .*; lower it"):
         build_model("ppca", real_rows(n=20), latent_dim=4)
 
 

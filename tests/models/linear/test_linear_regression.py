@@ -171,5 +171,5 @@ def test_predictive_is_exact_and_bad_options_are_refused():
     assert predictive.mu.shape == predictive.v.shape == (3, 12, 1)
     assert_close(predictive.mu[1, 4, 0], theta[1, 0] + data.test.x[4] @ theta[1, 1:-1])
     assert_close(float(predictive.v[2, 0, 0]), math.exp(theta[2, -1]))
-    with pytest.raises(ConfigMismatchError, match="2 tasks"):
+    with pytest.raises(ConfigMismatchError, match="2 tasks; use igp or mlp"):
         build(real())

@@ -86,5 +86,5 @@ def test_extreme_inputs_do_not_overflow():
 
 
 def test_several_tasks_are_refused():
-    with pytest.raises(ConfigMismatchError, match="tasks"):
+    with pytest.raises(ConfigMismatchError, match="tasks; use igp or mlp"):
         build(classes(n_tasks=2))

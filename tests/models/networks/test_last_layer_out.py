@@ -120,7 +120,9 @@ def test_unfactorable_matrices_give_no_finite_values():
 
 @pytest.mark.parametrize("problem", [real(n_tasks=2), classes()], ids=["tasks", "classes"])
 def test_models_without_a_closed_form_are_refused(problem):
-    with pytest.raises(ConfigMismatchError, match=r"inference\.collapse=last_layer"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"inference\.collapse=last_layer: .*; set it to none"
+    ):
         collapse(problem, widths=[4])
-    with pytest.raises(ConfigMismatchError, match="a hidden layer"):
+    with pytest.raises(ConfigMismatchError, match="a hidden layer; set it to none"):
         collapse(small(), widths=[])

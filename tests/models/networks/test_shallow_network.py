@@ -208,12 +208,12 @@ def test_sampler_that_changes_the_number_of_units_is_refused():
         inference.init(model, data, Streams(0))
     theta = model.sample_prior(3, generator(0))
     theta[:, model.prior.pieces[:3][0] + 5 + 10] += 0.3
-    with pytest.raises(ConfigMismatchError, match="discrete"):
+    with pytest.raises(ConfigMismatchError, match="discrete; use inference=gibbs"):
         log_joint(model, theta, data.train)
 
 
 def test_degrees_of_freedom_below_the_inputs_are_refused():
-    with pytest.raises(ConfigMismatchError, match=r"model\.degrees"):
+    with pytest.raises(ConfigMismatchError, match=r"model\.degrees=.*; raise it"):
         network(problem(), degrees=1.0)
 
 

@@ -186,9 +186,13 @@ def test_log_odds_head_equals_one_of_two_classes(tmp_path, tasks):
 
 def test_log_odds_require_binary_labels_and_the_last_layer(tmp_path):
     path = save_weights(tmp_path, mlp(4, 7, 5, 1))
-    with pytest.raises(ConfigMismatchError, match=r"4\.weight .*\[1, 5\] .*\[3, 5\]"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"4\.weight .*\[1, 5\] .*\[3, 5\].*; set model\.network"
+    ):
         build_from_file(classes(), path, SMALL | {"widths": [7, 5]})
-    with pytest.raises(ConfigMismatchError, match=r"0\.weight .*\[7, 4\] .*\[14, 4\]"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"0\.weight .*\[7, 4\] .*\[14, 4\].*; set model\.network"
+    ):
         build_from_file(classes(n_classes=2), path, SMALL | {"widths": [14, 5]})
     head = {"head.weight": torch.ones(1, 3), "head.bias": torch.ones(1)}
     asked = {"head.weight": (2, 3), "head.bias": (2,), "body.weight": (3, 3)}

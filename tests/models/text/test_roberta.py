@@ -57,6 +57,6 @@ def test_wrong_tokens_and_long_texts_are_refused():
         model.build(texts(words=50), Streams(0))
     with pytest.raises(
         ConfigMismatchError,
-        match=r"dataset\.length: .* 39 tokens, .* model=roberta supports 38",
+        match=r"dataset\.length: .* 39 tokens, .* model=roberta supports 38; lower it",
     ):
         model.build(texts(length=39), Streams(0))

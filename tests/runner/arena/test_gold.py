@@ -74,5 +74,7 @@ def test_mismatched_predictions_have_no_distance(gold_predictions, tmp_path):
 def test_damaged_file_is_named(suite, gold_predictions):
     path = stored.stored_file(suite.name, stored.ENDING)
     path.write_bytes(gzip.compress(b"problem,label\nyacht,x\n"))
-    with pytest.raises(ConfigError, match=r"nets\.gold\.csv\.gz: cannot be read"):
+    with pytest.raises(
+        ConfigError, match=r"nets\.gold\.csv\.gz: cannot be read .*; restore the original file"
+    ):
         stored.load_gold(suite)

@@ -85,7 +85,7 @@ def test_check_refuses_ranks_at_both_ends_and_failed_fits():
 def test_refused_command_leaves_no_files(tmp_path):
     with pytest.raises(ConfigError, match=r"--bins 7: must divide 20"):
         calibrate(tmp_path, "--bins", "7")
-    with pytest.raises(ConfigError, match=r" 20 draws, but --draws 99 "):
+    with pytest.raises(ConfigError, match=r" 20 draws, but --draws 99 .*; raise steps"):
         calibrate(tmp_path, "--draws", "99")
     with pytest.raises(ConfigError, match=r"several values .*; run the command once"):
         calibrate(tmp_path, "seed=1,2")
@@ -100,7 +100,7 @@ def test_simultaneous_process_is_refused(tmp_path):
     second = open_ranks(tmp_path / "a", {}, fresh=False)
     with (
         open_ranks(tmp_path / "a", {}, fresh=False),
-        pytest.raises(ConfigError, match="another process is running this calibration"),
+        pytest.raises(ConfigError, match="another process is running this calibration; wait"),
         second,
     ):
         pass

@@ -37,5 +37,5 @@ def test_tilde_is_the_home_folder(monkeypatch):
 
 @pytest.mark.parametrize("path", ["", "  ", "a\0b"])
 def test_impossible_path_is_refused(path):
-    with pytest.raises(ValueError, match="is not a folder"):
+    with pytest.raises(ValueError, match="is not a folder; give a path"):
         validate_folder(path)

@@ -139,7 +139,7 @@ def test_child_processes_import_nothing_of_the_folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("target", ["hydra_plugins.theirs.launcher.Launcher", "os.system", ""])
 def test_unknown_launchers_are_refused(target):
-    with pytest.raises(ConfigError, match="unknown launcher or sweeper"):
+    with pytest.raises(ConfigError, match="unknown launcher or sweeper; choose one with"):
         trust.refuse_foreign(OmegaConf.create({"hydra": {"launcher": {"_target_": target}}}), set())
 
 

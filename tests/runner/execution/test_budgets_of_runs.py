@@ -148,7 +148,7 @@ def test_every_replicate_has_its_own_budget(make_job):
 def test_start_beyond_the_budget_ends_the_run(make_job):
     short = ["inference=importance_sampling", "inference.proposal=gaussian", "steps=60"]
     job = make_job(*MOG[:2], "dataset.dim=20", *short, "budget.gradients=100")
-    with pytest.raises(RunFailure, match=r"budget .* before the first step"):
+    with pytest.raises(RunFailure, match=r"budget .* before the first step; raise it"):
         run(job)
     facts = read(job.folder)
     assert facts["state"] == "failed"

@@ -169,7 +169,9 @@ def test_fresh_option_repeats_a_run(make_job):
 def test_simultaneous_processes_do_not_run_the_same_job(make_job):
     job = make_job(*GAME, "smoke=true")
     held = record.Record.open(job)
-    with pytest.raises(ConfigError, match=rf"is already active \(process {os.getpid()}\)"):
+    with pytest.raises(
+        ConfigError, match=rf"is already active \(process {os.getpid()}\); wait for it"
+    ):
         record.Record.open(job)
     held.close()
 

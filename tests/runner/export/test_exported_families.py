@@ -64,7 +64,7 @@ def expected_of(result, documents):
 
 
 def numbers(frame):
-    """Columns of a written frame that are in ``expected_of``."""
+    """Columns of a written frame that also occur in ``expected_of``."""
     names = [n for n in frame if n.split(": ")[-1] in ("mean", "sd", "log_density")]
     names = [n for n in frame if n.startswith(("p(", "topic "))] + names
     return frame[names].to_numpy()

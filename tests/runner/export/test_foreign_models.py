@@ -21,7 +21,9 @@ def test_file_without_a_model_is_refused(entries, exported_model, tmp_path):
         load_model(tmp_path / "none.zip")
     for content in (b"no zip", exported_model[0].read_bytes()[:2000]):
         (tmp_path / "half.zip").write_bytes(content)
-        with pytest.raises(ConfigError, match="not a model of runner export"):
+        with pytest.raises(
+            ConfigError, match=r"not a model of runner export.*; write one with runner export"
+        ):
             load_model(tmp_path / "half.zip")
 
 

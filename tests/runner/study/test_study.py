@@ -63,7 +63,7 @@ def test_study_is_frozen_at_its_first_launch(path, tmp_path, monkeypatch, capsys
     assert study.main(arguments) == 0
     assert "has changed since it was frozen" in " ".join(capsys.readouterr().out.split())
     assert snapshot.load("two", tmp_path) == frozen  # the YAML changed, the study did not
-    with pytest.raises(ConfigError, match="frozen with no overrides"):
+    with pytest.raises(ConfigError, match="frozen with no overrides; choose another name"):
         study.main([*arguments, "inference.burn_in=5"])
     assert study.main([*arguments, "--fresh"]) == 0
     assert [r.cell for r in snapshot.load("two", tmp_path).runs] == [{"steps": 61}, {"steps": 60}]

@@ -102,5 +102,7 @@ def test_finished_sweep_is_listed_with_its_best_marked(tmp_path, monkeypatch, ca
     assert (sweep / "sweep.csv").read_text().count("True") == 1
     assert 'href="../../sweeps/s/report.html"' in (sweep / "sweep.html").read_text()
     (sweep / search_link.LINK).write_text(json.dumps([]))
-    with pytest.raises(ConfigError, match=r"optuna.json: invalid link to a search"):
+    with pytest.raises(
+        ConfigError, match=r"optuna.json: invalid link to a search; remove the file"
+    ):
         table.show(sweep)

@@ -74,7 +74,7 @@ def test_finished_jobs_are_read_also_from_a_moved_folder(tmp_path, monkeypatch):
 def test_damaged_file_is_named(tmp_path, monkeypatch):
     sweep, _ = end_sweep(tmp_path, monkeypatch)
     (sweep / "jobs" / "0.json").write_text('{"number": 0}')
-    with pytest.raises(ConfigError, match=r"jobs/0.json: invalid outcome"):
+    with pytest.raises(ConfigError, match=r"jobs/0.json: invalid outcome .*; remove the file"):
         read_outcomes(sweep)
 
 

@@ -84,5 +84,7 @@ def test_learnt_moments_equal_those_of_the_model():
 def test_constant_observations_have_no_learnt_variance():
     shifted_data, _, _, _ = shift_mean(5)
     flat = replace(shifted_data, observations=torch.ones_like(shifted_data.observations))
-    with pytest.raises(NumericalError, match=r"model\.variance=mad"):
+    with pytest.raises(
+        NumericalError, match=r"model\.variance=mad: .*; set model\.variance to a number"
+    ):
         component("model", "matern_sde", variance="mad").build(flat, None)

@@ -104,7 +104,7 @@ MISMATCHES = [
     (
         "y\n1\n2\n",
         {"n_ahead": 2},
-        "dataset.n_ahead=2: there are only 2 times; leave some to learn from",
+        "dataset.n_ahead=2: there are only 2 time points; leave some to learn from",
     ),
     ("y\n1\n2\n", {"regressors": ["z"]}, "dataset.regressors=z: not a column of"),
     ("y,z\n1,a\n", {"regressors": ["z"]}, "line 2: z is 'a', not a number"),

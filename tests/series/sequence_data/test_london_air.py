@@ -115,5 +115,7 @@ def test_interval_covers_new_observations_not_the_signal():
 def test_other_files_are_not_accepted_as_a_network(tmp_path):
     path = tmp_path / "other.npz"
     np.savez(path, data=np.zeros(3))
-    with pytest.raises(DamagedFileError, match="contains no measurements of PM25"):
+    with pytest.raises(
+        DamagedFileError, match=r"contains no measurements of PM25 .*; replace or remove"
+    ):
         read_network(path, "PM25")

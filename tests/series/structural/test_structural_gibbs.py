@@ -175,5 +175,5 @@ def test_non_finite_values_raise_an_error(monkeypatch):
     monkeypatch.setattr(
         Sweep, "sweep", lambda self, place, generator, states: (type(place)(*wrong), None)
     )
-    with pytest.raises(NumericalError, match=r"model\.blocks"):
+    with pytest.raises(NumericalError, match=r"change the priors of model\.blocks"):
         go(data, rng, gibbs, state, 0, 1)

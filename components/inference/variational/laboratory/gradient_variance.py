@@ -230,7 +230,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         return [*labels(self.gradients), *([] if self.gradient is None else [GRADIENT])]
 
     def _trainer(self, step: int) -> Inference:
-        """The method for the next step; after the last freeze with ``gradient``."""
+        """The method for the next step, with ``gradient`` after the last freeze."""
         if self.gradient is None or step < self.at[-1]:
             return self.train
         (key,) = (key for key, value in dict(self.train).items() if isinstance(value, Gradient))

@@ -30,7 +30,7 @@ class AutoregressiveBlock(NoiseBlock):
         times = len(facts.like)
         if p >= times:
             raise ConfigMismatchError(
-                f"{facts.where}.lags={p}: there are only {times} observed times; lower it"
+                f"{facts.where}.lags={p}: there are only {times} observed time points; lower it"
             )
         eye = torch.eye(p).to(like)
         phi = Dynamics(
