@@ -67,7 +67,8 @@ def print_parameters(suite: Suite) -> None:
     """Print the number and the ordered names of the parameters of each problem."""
     for problem in suite.problems:
         density, *_ = load_density(suite, problem, ["inference=given_draws"])
-        print_fact(f"{problem}: ", f"{join_names(density.names)} ({len(density.names)})")
+        names = f"{join_names(density.names)} ({len(density.names)})"
+        print_fact("problem  ", f"{problem}: {names}")
 
 
 def join_names(names: Sequence[str]) -> str:

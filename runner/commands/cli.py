@@ -26,6 +26,7 @@ HELP = """runner: experiments in Bayesian and adversarial machine learning
   runner +experiment=mog inference=nuts   the same with any key overridden
   runner +experiment=mog smoke=true       a test run of a few seconds
   runner +experiment=mog --cfg job        the composed config, without a run
+  runner +experiment=mog --json           one JSON object per line
   runner -m +experiment=mog seed=0,1,2    a sweep; hydra/launcher=joblib runs it in
                                           parallel, hydra/sweeper=optuna searches
   runner --version                        the version of the runner
@@ -57,8 +58,12 @@ def run(argv: list[str]) -> int:
     try:
         from runner.commands.app import run_once
         from runner.disk import conf_folders
+        from runner.terminal import json_lines
 
         argv = conf_folders.use_given(argv)
+        if "--json" in argv:
+            argv.remove("--json")
+            json_lines.install()
         if any(word.startswith("-") for word in argv):
             # Hydra accepts no override after a flag
             argv = sorted(argv, key=lambda word: "=" in word and word[0] != "-")

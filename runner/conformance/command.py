@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 
 from runner.catalogue import plugins
 from runner.disk import conf_folders
@@ -47,8 +47,5 @@ def main(argv: list[str]) -> int:
                 if arguments.json:
                     print_json([asdict(result)])
     if not arguments.json:
-        rows = [
-            (outcome.component, outcome.check, outcome.state, outcome.reason) for outcome in results
-        ]
-        print_table("", ("component", "check", "state", "reason"), rows)
+        print_table("", ("component", "check", "state", "reason"), map(astuple, results))
     return int(any(outcome.state == "failed" for outcome in results))

@@ -67,7 +67,7 @@ def _list(chosen: list[DataFile], data_dir: Path, verifies: bool) -> int:
     print_table(f"Data files (data_dir={data_dir})", ("file", "size", "location"), lines)
     sources = dict.fromkeys((f.dataset, f.source, f.licence) for f in chosen)
     for dataset, source, licence in () if verifies else sources:
-        print_fact(f"{dataset}: ", f"{source}; licence: {licence}")
+        print_fact("source   ", f"{dataset}: {source}; licence: {licence}")
     for message in damaged:
         complain(message)
     return 1 if damaged else 0

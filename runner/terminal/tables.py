@@ -174,9 +174,6 @@ def print_boxed(cells: Sequence[Sequence[str]], bold: str = "", section: int = 0
     from runner.terminal.printer import out
 
     header, *rows = cells
-    if json_lines.is_installed():
-        print_rows("", header, rows)
-        return
     needed = measure_words(cells)
     ranges = [_width_range(column) for column in zip(*cells, strict=True)]
     widths = _share(ranges, max(0, out.width - needed))

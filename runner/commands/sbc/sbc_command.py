@@ -128,7 +128,7 @@ def _conclude(folder: Path, done: list[dict[str, Any]], arguments: Namespace) ->
     results = RankResults.of_rows(done, arguments.draws, arguments.bins)
     if results.ranks:
         write_results(folder, results)
-        print_table("", HEADER, results.cells())
+        print_table("", [*HEADER[:-1], "verdict"], results.cells())
     print(results.conclude())
     print(folder)
     return 1 if arguments.check and results.is_refused else 0

@@ -18,8 +18,9 @@ from runner.compose.expand import component_defaults, each, known_keys, parse_ke
 from runner.record.checks import combine_checks, tally
 from runner.record.facts import Facts
 from runner.statistics.standard_error import mean_se
+from runner.terminal import json_lines
 from runner.terminal.printer import WIDE, announce, format_estimate, note, out
-from runner.terminal.tables import measure_words, print_boxed, print_fact, print_marked
+from runner.terminal.tables import measure_words, print_boxed, print_fact, print_json, print_marked
 from runner.terminal.typed_values import format_typed
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ VERDICTS = {True: ("passed", "green"), False: ("FAILED", "bold red"), None: ("no
 
 def show_composition(job: ResolvedConfig) -> None:
     """Show the composition as a tree: each component with its keys, changed ones first."""
+    if json_lines.is_installed():
+        return
     settings = job.settings
     tree = Tree(Text.assemble((settings.experiment, "bold"), f"  {settings.description or ''}"))
     for role, name in job.choice.items():
@@ -77,7 +80,10 @@ def show_facts(values: Mapping[str, str]) -> None:
 
 
 def show_record(job: ResolvedConfig, facts: Facts, handover: Handover | None) -> None:
-    """Show the results, checks and files of a run."""
+    """Show the results, checks and files of a run; its facts with ``--json``."""
+    if json_lines.is_installed():
+        print_json([{"record": job.folder} | facts])
+        return
     # imported late because it loads pydantic's validation of tables
     from runner.statistics.published import published_scores
 

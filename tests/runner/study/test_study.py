@@ -116,27 +116,6 @@ def test_done_runs_are_skipped_and_a_crash_stops_no_other(make_study, capsys):
     assert launches(frozen) == [1, 2, 4, 3, 1]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("rerun two", "--failed"),
-        ("rerun --failed two", "never launched"),
-        (
-            "study sarcos_table output_dir=here",
-            "output_dir=here: not supported by studies; use --output-dir here",
-        ),
-        (
-            "study sarcos_table --as a/b",
-            "--as 'a/b': not a valid folder name; give a plain name, such as sarcos_table_2",
-        ),
-    ],
-)
-def test_invalid_words_are_refused(tmp_path, words, message):
-    with pytest.raises(ConfigError, match=message):
-        study.main([*words.split(), "--output-dir", str(tmp_path)])
-    assert not any(tmp_path.iterdir())
-
-
 def test_signal_is_forwarded_and_the_study_resumes_later(make_study):
     frozen = make_study("a", "long 1", "long 2", "b")
     started = threading.Timer(3.0, lambda: os.kill(os.getpid(), signal.SIGTERM))

@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import fields
 
 import pytest
 
-from runner import run
+from runner import CONF
 from runner.catalogue.declarations import read_index
 from runner.commands.sub_commands import COMMANDS
+from runner.conformance.outcomes import CheckResult
 from runner.terminal import json_lines
 from runner.terminal.printer import out
 from runner.terminal.tables import print_fact, print_table
 
 SCRIPTS = {"completion"}  # prints code of a shell
+RUN = "+experiment=cavi_probit"
+LINES = (
+    f"{RUN} smoke=true tracking=false replicates=2 steps=5",
+    f"{RUN} smoke=true tracking=false replicates=2 steps=10",
+    "resume {0}",
+    "list",
+    "list study",
+    "show inference/nuts",
+    "show experiment/mog",
+    "show config",
+    "data list sarcos",
+    "arena",
+    "study laplace_modes --status",
+    "price laplace_modes --no-probe",
+    "runs",
+    "compare {0} {1}",
+    "clean --dry-run",
+)
 
 
 def to_objects(text):
@@ -25,6 +46,17 @@ def to_objects(text):
 @pytest.mark.parametrize("name", sorted(COMMANDS.keys() - SCRIPTS))
 def test_every_command_has_the_option(name):
     assert "--json" in read_index()[f"command/{name}"].fields
+
+
+def read_documented_keys():
+    """Keys of the objects of each command, from its row of a table."""
+    page = (CONF.parent / "docs" / "choose.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.*) \| (.*) \|$", page, re.MULTILINE)
+    return {
+        name: set(re.findall("`([^`]+)`", keys))
+        for names, keys in rows
+        for name in re.findall("`([^`]+)`", names)
+    }
 
 
 def test_tables_facts_and_lines_become_objects(capsys):
@@ -47,42 +79,24 @@ def test_tables_facts_and_lines_become_objects(capsys):
     assert not json_lines.is_installed()
 
 
-@pytest.mark.parametrize(
-    ("words", "keys"),
-    [
-        ("list", {"group", "name", "sentence", "paper"}),
-        ("list attacker", {"group", "name", "sentence", "paper"}),
-        (
-            "show inference/nuts",
-            {"role", "name", "sentence", "source", "file", "docstring", "keys"},
-        ),
-        ("data list sarcos", {"table", "file", "size", "location"}),
-        ("arena", {"suite", "measures", "size", "leader", "time"}),
-        ("new experiment mine", {"message"}),
-        ("clean", {"message"}),
-        ("runs", set()),
-    ],
-)
-def test_objects_have_these_keys(command_line, tmp_path, monkeypatch, words, keys):
+def test_objects_have_the_documented_keys(command_line, tmp_path, monkeypatch):
+    documented = read_documented_keys()
+    assert documented.keys() - {"+experiment=…"} == COMMANDS.keys()
+    assert documented["test"] == {field.name for field in fields(CheckResult)}
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "outputs").mkdir()
-    code, printed, _ = command_line(*words.split(), "--json")
-    assert code == 0
-    objects = to_objects(printed)
-    assert set(objects[0] if objects else ()) == keys
-    assert not json_lines.is_installed()
-
-
-def test_comparison_has_numbers(command_line, tmp_path):
-    keys = {"smoke": True, "tracking": False, "replicates": 2, "output_dir": str(tmp_path)}
-    folders = [str(run("cavi_probit", f"steps={n}", **keys).record) for n in (5, 10)]
-    code, printed, _ = command_line("compare", *folders, "--output-dir", str(tmp_path), "--json")
-    assert code == 0
-    objects = to_objects(printed)
-    scores = [one for one in objects if one["section"] == "score"]
-    assert {type(one["mean"]) for one in scores} == {float}
-    assert set(scores[0]) == {"section", "metric", "run", "mean", "se", "n"}
-    assert {"run", "config", "score", "difference"} <= {one["section"] for one in objects}
+    (tmp_path / "rows.csv").write_text("x1,x2,x3\n0.5,-1.0,0.0\n")
+    records = []
+    for line in LINES:
+        words = line.format(*records).split()
+        _, printed, _ = command_line(*words, "--json")
+        objects = to_objects(printed)
+        keys = set().union(*objects)
+        expected = documented.get(words[0], documented["resume"])
+        assert expected <= keys if "record" in keys else keys <= expected | {"message"}, line
+        records += [one["record"] for one in objects if words[0] == RUN and "record" in one]
+        scores = [one for one in objects if one.get("section") == "score"]
+        assert {type(one["mean"]) for one in scores} <= {float}
+    assert len(records) == 2
 
 
 def test_errors_stay_on_standard_error(command_line):
