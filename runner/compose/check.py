@@ -17,9 +17,9 @@ from components.errors import ConfigMismatchError
 from components.evaluation.security.threat import threat_grid_class
 from components.metrics.names import score_names
 from components.registry import CHOSEN
-from runner.catalogue.declarations import declaration
+from runner.catalogue.class_description import nested_roles
 from runner.catalogue.settings import OBJECTIVES_KEY, Settings, Values, requested_objectives
-from runner.compose.expand import all_parts, each, known_keys
+from runner.compose.expand import all_parts, each
 from runner.compose.pairs import check_pairs
 from runner.compose.resolve import ResolvedConfig
 from runner.compose.validate import validate_model
@@ -40,13 +40,12 @@ class Composition:
         self.values: Values = {role: resolved.config.get(role) for role in CHOSEN}
         self._built: Parts = {}  # by role and mapping
 
-    def build(self, role: str, values: Values | None = None) -> Any:
-        """Build the component of a role, of other ``values`` if given, checked against the data.
+    def build(self, role: str, values: Values) -> Any:
+        """Build the component of a role after checking it against the data.
 
         Raises:
             ConfigError: a key is invalid, or the component does not support the data.
         """
-        values = values or self.values
         mapping = values[role]
         key = json.dumps([role, mapping, values["dataset"]], sort_keys=True)
         if key not in self._built:
@@ -88,14 +87,14 @@ def check_data(dataset: Dataset, role: str, values: Values) -> None:
         UnfitError: a component does not support the data; the message gives its key.
     """
     facts = dataset.data_facts()
-    for path, inner, part in all_parts(role, values):
-        needs = declaration(inner, part["name"]).requires
+    for path, declared, _ in all_parts(role, values):
+        needs = declared.requires
         if why := misfit(facts, needs):
             settings = [
                 f"dataset.{dataset.traits_where[trait]}"
                 for trait in needs.required_traits.keys() & dataset.traits_where.keys()
             ]
-            raise UnfitError(f"{path}={part['name']}{why}", path, fix=" ".join(settings))
+            raise UnfitError(f"{path}={declared.name}{why}", path, fix=" ".join(settings))
 
 
 def _check_objective(settings: Settings, names: frozenset[str]) -> None:
@@ -153,7 +152,6 @@ def build_component(role: str, values: Values, where: str) -> Component:
     Raises:
         ConfigError: a key is invalid.
     """
-    nested_roles = known_keys(role, values, where).nested_roles
     cls: type[Component] = registry.get(role, values["name"])
     if is_foreign(cls):
         try:
@@ -163,7 +161,7 @@ def build_component(role: str, values: Values, where: str) -> Component:
         cls = watch_class(role, cls)
     parts = {
         key: _build_part(cls, inner, key, values, where)
-        for key, inner in nested_roles.items()
+        for key, inner in nested_roles(cls).items()
         if key in values or cls.model_fields[key].is_required()
     }
     options = {k: v for k, v in (values | parts).items() if k not in cls.threat_keys}

@@ -88,8 +88,8 @@ def fill_in(config: Values, smoke_keys: Collection[str] | None) -> Values:
         for role in CHOSEN
         if config.get(role) is not None
     }
-    for where, role, values in [part for item in chosen.items() for part in all_parts(*item)]:
-        verify_references(role, values, where, config["plugins"])
+    for where, declared, values in [part for item in chosen.items() for part in all_parts(*item)]:
+        verify_references(values, declared, where, config["plugins"])
     config = config | chosen
     if smoke_keys is not None:
         config = shorten_for_smoke(config, smoke_keys)
@@ -167,11 +167,14 @@ def _read_yaml(file: Path, changed: int) -> Values:
     return values if isinstance(values, dict) else {}
 
 
-def all_parts(role: str, values: Values, where: str = "") -> Iterator[tuple[str, str, Values]]:
-    """A component and all nested components: key, role and full mapping of each."""
+def all_parts(
+    role: str, values: Values, where: str = ""
+) -> Iterator[tuple[str, ClassDeclaration, Values]]:
+    """A component and all nested components: key, declarations and full mapping of each."""
     where = where or role
-    yield where, role, values
-    for key, inner in known_keys(role, values, where).nested_roles.items():
+    declared = known_keys(role, values, where)
+    yield where, declared, values
+    for key, inner in declared.nested_roles.items():
         for path, part in each(values.get(key), f"{where}.{key}"):
             if isinstance(part, dict):
                 yield from all_parts(inner, part, path)

@@ -101,7 +101,7 @@ def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
     composition = Composition(resolved)
     try:
         if data is None:
-            _check_data_keys(settings, composition.build("dataset"))
+            _check_data_keys(settings, composition.build("dataset", composition.values))
         parts = composition.check(composition.values)
     except UnfitError as error:
         raise add_suggested_fixes(error, composition) from None

@@ -57,10 +57,10 @@ def _try_names(composition: Composition, key: str) -> str:
     role = key.partition(".")[0]
     if role != key:
         held = all_parts(role, composition.values[role])
-        role = next(inner for path, inner, _ in held if path == key)
+        role = next(declared.role for path, declared, _ in held if path == key)
     names = [name for name in registry.names(role) if name != _component_name_at(composition, key)]
     if role != "dataset":  # skips the many components that do not support the data
-        data = composition.build("dataset").data_facts()
+        data = composition.build("dataset", composition.values).data_facts()
         names = [name for name in names if not misfit(data, declaration(role, name).requires)]
     names = [name for name in names if is_valid_with(composition, {key: name})]
     return f"; {LEADS.get(key, f'compatible values of {key}')}: {', '.join(names)}" if names else ""

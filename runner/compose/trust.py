@@ -17,7 +17,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf import __version__ as omegaconf_version
 
-from runner.catalogue.declarations import declaration
+from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.settings import Values
 from runner.compose.validate import leaves
 from runner.errors import ConfigError
@@ -122,19 +122,20 @@ def _calls(key: str, value: str) -> bool:
     return value.startswith("ext://") and not value.startswith("ext://sys.")
 
 
-def verify_references(role: str, values: Values, where: str, plugins: Collection[str]) -> None:
+def verify_references(
+    values: Values, declared: ClassDeclaration, where: str, plugins: Collection[str]
+) -> None:
     """Verify the code and the files named in a component's keys; store the checksums of the files.
 
     Args:
-        role: role of the component.
-        values: its full mapping.
+        values: full mapping of the component.
+        declared: declarations of its class.
         where: its key in the config.
         plugins: modules whose code it may name.
 
     Raises:
         ConfigError: the code belongs to another module; a file does not exist or does not match.
     """
-    declared = declaration(role, values["name"])
     _refuse_untrusted(values, declared.imports, where, plugins)
     values |= _checksums(values, declared.reads, where)
 

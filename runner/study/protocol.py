@@ -15,7 +15,7 @@ from typing import Any
 
 from components.registry import CHOSEN
 from runner.catalogue.settings import Values, signed_config
-from runner.compose.expand import all_parts, known_keys
+from runner.compose.expand import all_parts
 from runner.errors import ConfigError
 
 # signed keys that may differ between replicates of a cell or their machines
@@ -105,8 +105,8 @@ def _drop_file_names(role: str, values: Values) -> Values:
     """Mapping of a component without the names of files with recorded checksums."""
     values = copy.deepcopy(values)
     with contextlib.suppress(ConfigError):  # a component of a plug-in that is not imported
-        for where, inner, part in all_parts(role, values):
-            for key, checksum in known_keys(inner, part, where).reads.items():
+        for _, declared, part in all_parts(role, values):
+            for key, checksum in declared.reads.items():
                 if part.get(checksum):
                     part.pop(key, None)
     return values

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,8 @@ from rich.text import Text
 from rich.tree import Tree
 
 from components.metrics.names import without_costs
-from runner.compose.expand import component_defaults, each, known_keys, parse_keys
+from runner.catalogue.settings import Values
+from runner.compose.expand import all_parts, component_defaults, parse_keys
 from runner.record.checks import combine_checks, tally
 from runner.record.facts import Facts
 from runner.statistics.standard_error import mean_se
@@ -37,9 +39,23 @@ def show_composition(job: ResolvedConfig) -> None:
         return
     settings = job.settings
     tree = Tree(Text.assemble((settings.experiment, "bold"), f"  {settings.description or ''}"))
+    branches = dict[str, tuple[Tree, Values]]()  # with the values of each component, by its key
     for role, name in job.choice.items():
-        if name:
-            _branch(tree, role, role, job.config[role], {})
+        for path, declared, values in all_parts(role, job.config[role]) if name else ():
+            where = re.sub(r"\.\d+", "", path)  # the newest item of a list holds the next parts
+            above, _, key = where.rpartition(".")
+            parent, inherited = branches.get(above, (tree, {}))
+            defaults = component_defaults(declared.role, declared.name)
+            defaults = parse_keys(defaults, declared, path)
+            shown = {
+                k: v
+                for k, v in values.items()
+                if k != "name"
+                and not (v and k in declared.nested_roles)
+                and inherited.get(k, ...) != v
+            }
+            branch = parent.add(_line(key, declared.name, shown, defaults))
+            branches[where] = branch, values
     keys = ("seed", "replicates", "steps", "device", "dtype", "threads", "smoke")
     run = {key: getattr(settings, key) for key in keys}
     tree.add(_line("run", job.signature, run, run))
@@ -56,21 +72,6 @@ def _line(key: str, name: str, values: Mapping[str, Any], defaults: Mapping[str,
     ]
     texts.sort(key=lambda text: text[1])
     return Text.assemble((key, "cyan"), " ", (name, "bold"), *texts)
-
-
-def _branch(
-    tree: Tree, key: str, role: str, values: Mapping[str, Any], above: Mapping[str, Any]
-) -> None:
-    """Add a component and its nested components, without the keys that they inherit."""
-    declared = known_keys(role, values, key)
-    defaults = parse_keys(component_defaults(role, values["name"]), declared, key)
-    nested = {k: inner for k, inner in declared.nested_roles.items() if values.get(k)}
-    hidden = {"name", *nested, *(k for k, v in above.items() if k in values and values[k] == v)}
-    shown = {k: v for k, v in values.items() if k not in hidden}
-    branch = tree.add(_line(key, values["name"], shown, defaults))
-    for k, inner in nested.items():
-        for _, part in each(values[k], k):
-            _branch(branch, k, inner, part, values)
 
 
 def show_facts(values: Mapping[str, str]) -> None:

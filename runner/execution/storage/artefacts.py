@@ -13,7 +13,6 @@ from components.contracts.progress import report_each
 from components.figures.attempts import attempt, warn_not_shown
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
-from runner.catalogue.declarations import declaration
 from runner.compose.expand import all_parts
 from runner.compose.job import Job
 from runner.disk.atomic import replace_file, write_text
@@ -115,13 +114,12 @@ def write_predictions(
 
 def references(job: Job) -> str:
     """BibTeX entries of the works in the components' ``Source:`` lines."""
-    choices = {
-        (inner, part["name"])
+    sources = {
+        declared.source
         for role in job.choice
         if job.config.get(role)
-        for _, inner, part in all_parts(role, job.config[role])
+        for _, declared, _ in all_parts(role, job.config[role])
     }
-    sources = [declaration(role, name).source for role, name in choices]
     return (
         "\n\n".join(entry.body for entry in cited_entries("; ".join(sources), BIBLIOGRAPHY)) + "\n"
     )

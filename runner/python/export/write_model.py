@@ -14,7 +14,7 @@ from torch.testing import assert_close
 
 from components.contracts.predictive import GaussianMixture, Predictive, components_of
 from runner.commands.resume import read_run_config
-from runner.compose.expand import all_parts, known_keys
+from runner.compose.expand import all_parts
 from runner.disk.plain_file import read_plain
 from runner.disk.read_yaml import load_untrusted
 from runner.errors import ConfigError
@@ -131,9 +131,8 @@ def _portable_config(file: Path) -> str:
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     for role in ("model", "inference", "attacker"):
         values = config.get(role)
-        for where, inner, part in all_parts(role, values) if values else ():
-            reads = known_keys(inner, part, where).reads
-            if key := next((key for key in reads if part.get(key) is not None), None):
+        for where, declared, part in all_parts(role, values) if values else ():
+            if key := next((key for key in declared.reads if part.get(key) is not None), None):
                 raise ConfigError(
                     f"export: {where}.{key}={part[key]}: the model requires this file, which cannot be exported; export its "
                     "weights with their own tools"
