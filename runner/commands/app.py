@@ -15,7 +15,6 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from runner.catalogue.declarations import data_state
-from runner.catalogue.settings import sign
 from runner.catalogue.words import is_sweep, sweep_required_message
 from runner.commands.unexpected import describe_unexpected
 from runner.compose.compose import Composed, compose_in_full, list_overrides, without_hydra
@@ -44,6 +43,15 @@ class Attempt:
     value: float | list[float] | None = None  # its objective, or several
     message: str = ""  # the error
     folder: Path | None = None  # the folder of its record, if it has one
+
+    def report(self) -> int:
+        """Print the error, or the reason for pruning, and return the exit code."""
+        if self.message and self.code == 0:  # stopped early by a sweep, not a failure
+            printer.out.print(self.message)
+        elif self.message:
+            printer.complain(self.message)
+        sys.stdout.flush()
+        return self.code
 
 
 def attempt(composed: Composed, device: str | None = None) -> Attempt:
@@ -82,23 +90,19 @@ def find_finished_run(resolved: ResolvedConfig) -> tuple[ResolvedConfig, dict[st
         facts = read(folder)
         if facts is None or facts["state"] != "done" or "data" not in facts:
             continue
-        if folder.name == sign(resolved.config, facts["data"]):  # a run with the same data
-            if not _has_same_data(resolved, facts):
-                return None
-            warn_damage(folder, facts)
-            return resolved.identify(facts["data"]), facts
+        if folder.name != replace(resolved, data=facts["data"]).signature:
+            continue
+        dataset = resolved.config["dataset"]["name"]
+        state = data_state(dataset, Path(settings.data_dir), settings.offline)
+        recorded = facts.get("data_state")
+        if state == "":  # the name decides
+            state = dataset if settings.validation is None else f"{dataset}-validation"
+            recorded = facts["data"]
+        if state is None or state != recorded:
+            return None
+        warn_damage(folder, facts)
+        return resolved.identify(facts["data"]), facts
     return None
-
-
-def _has_same_data(resolved: ResolvedConfig, facts: dict[str, Any]) -> bool:
-    """True if the current data are the data of a record."""
-    settings = resolved.settings
-    dataset = resolved.config["dataset"]["name"]
-    state = data_state(dataset, Path(settings.data_dir), settings.offline)
-    if state == "":
-        name = dataset if settings.validation is None else f"{dataset}-validation"
-        return bool(facts["data"] == name)
-    return state is not None and state == facts.get("data_state")
 
 
 def work(resolved: ResolvedConfig) -> Attempt:
@@ -209,11 +213,7 @@ def run_once(argv: list[str]) -> int | None:
     if message := sweep_required_message(argv):
         raise ConfigError(message)
     usage.claim_process()
-    outcome = attempt(composed)
-    if outcome.message:
-        printer.complain(outcome.message)
-    sys.stdout.flush()
-    return outcome.code
+    return attempt(composed).report()
 
 
 def run_job(cfg: DictConfig) -> float | list[float] | None:
@@ -229,11 +229,7 @@ def run_job(cfg: DictConfig) -> float | list[float] | None:
         if sweeping:
             printer.headline(title(hydra_config.job.num, overrides))
         outcome = attempt(without_hydra(cfg, hydra_config))
-        if outcome.message and outcome.code == 0:  # stopped early by a sweep, not a failure
-            printer.out.print(outcome.message)
-        elif outcome.message:
-            printer.complain(outcome.message)
-        sys.stdout.flush()
+        outcome.report()
     if sweeping:
         note(
             JobOutcome(

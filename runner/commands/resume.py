@@ -83,9 +83,5 @@ def main(argv: list[str]) -> int:
         stored.cfg.fresh = True
 
     from runner.commands.app import attempt
-    from runner.terminal.printer import complain
 
-    outcome = attempt(stored, arguments.device)
-    if outcome.message:
-        complain(outcome.message)
-    return outcome.code
+    return attempt(stored, arguments.device).report()

@@ -4,6 +4,7 @@ the run-level keys; ``pairs`` checks components against each other."""
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, get_args
 
 from components import registry
@@ -14,6 +15,7 @@ from components.contracts.requirements import kind_with_article, misfit
 from components.contracts.roles import Component, Dataset, Inference
 from components.contracts.user_code import is_foreign
 from components.errors import ConfigMismatchError
+from components.evaluation.decision import DecisionKeys
 from components.evaluation.security.threat import threat_grid_class
 from components.metrics.names import score_names
 from components.registry import CHOSEN
@@ -140,6 +142,58 @@ def _check_side_by_side(
         raise UnfitError(
             f"{setting}: attacker={attacker.name} attacks one posterior at a time, but each replicate has its own; remove "
             "one of them"
+        )
+
+
+def build_decision(settings: Settings, dataset: Dataset) -> DecisionKeys | None:
+    """Loss minimised by predictions of test labels; None if no decision is scored.
+
+    Raises:
+        ConfigError: a key is invalid, or the loss does not support the dataset's labels.
+    """
+    if settings.decision is None or settings.decision.get("loss") is None:
+        return None
+    decision = validate_model(DecisionKeys, settings.decision, "decision")
+    target = dataset.target_kind() if dataset.problem_kind() == "supervised" else None
+    if target is None or decision.is_of_classes == (target == "real"):
+        labels = "classes" if decision.is_of_classes else "real labels"
+        raise ConfigError(
+            f"decision.loss={decision.loss}: requires {labels}, which dataset={dataset.name} lacks; "
+            "use costs for classes, squared | absolute | pinball | tolerance for real labels, or "
+            "remove decision"
+        )
+    return decision
+
+
+def check_data_keys(settings: Settings, dataset: Dataset) -> None:
+    """Refuse run-level keys that a dataset does not support.
+
+    Raises:
+        ConfigError: a key is not supported.
+    """
+    chosen = f"dataset={dataset.name}"
+    kind = dataset.problem_kind()
+    has_rows = kind in ("supervised", "unlabelled")
+    folds = dataset.folds(Path(settings.data_dir))
+    if folds is not None and settings.replicates > folds:
+        raise ConfigError(
+            f"replicates={settings.replicates}: {chosen} has {folds} splits or folds, one per replicate; lower "
+            "replicates to that number"
+        )
+    if settings.validation is not None and not has_rows:
+        raise ConfigError(
+            f"validation={settings.validation}: requires training rows, but {chosen} is a {kind} problem; remove it"
+        )
+    length = getattr(dataset, dataset.length_key) if dataset.length_key else None
+    if length is not None and settings.steps is not None and settings.steps > length:
+        raise ConfigError(f"steps={settings.steps}: {chosen} has only {length}")
+    if settings.debug == "overfit" and not has_rows:
+        raise ConfigError(
+            f"debug=overfit: requires a supervised problem, but {chosen} is a {kind} problem"
+        )
+    if settings.keep_predictions and (kind != "supervised" or dataset.target_kind() != "real"):
+        raise ConfigError(
+            f"keep_predictions: requires real labels, which {chosen} lacks; remove it"
         )
 
 

@@ -15,12 +15,10 @@ from components.contracts.roles import Dataset, Inference, Model
 from components.evaluation.decision import DecisionKeys
 from components.evaluation.security.threat import Threat, build_threat
 from runner.catalogue.declarations import data_state
-from runner.catalogue.settings import Settings
-from runner.compose.check import Composition
+from runner.compose.check import Composition, build_decision, check_data_keys
 from runner.compose.compose import Composed
 from runner.compose.resolve import ResolvedConfig, resolve
 from runner.compose.suggest import add_suggested_fixes
-from runner.compose.validate import validate_model
 from runner.errors import ConfigError, UnfitError
 
 
@@ -55,9 +53,14 @@ class Job(ResolvedConfig):
         return is_folded or self.side_by_side
 
     @property
+    def n_together(self) -> int:
+        """Number of replicates computed together."""
+        return self.settings.replicates if self.is_vectorised else 1
+
+    @property
     def loops(self) -> int:
-        """Number of replicates computed one after another."""
-        return 1 if self.is_vectorised else self.settings.replicates
+        """Number of replicates, or of groups of them, computed one after another."""
+        return self.settings.replicates // self.n_together
 
     @property
     def side_by_side(self) -> bool:
@@ -101,12 +104,12 @@ def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
     composition = Composition(resolved)
     try:
         if data is None:
-            _check_data_keys(settings, composition.build("dataset", composition.values))
+            check_data_keys(settings, composition.build("dataset", composition.values))
         parts = composition.check(composition.values)
     except UnfitError as error:
         raise add_suggested_fixes(error, composition) from None
     dataset: Dataset = parts["dataset"]
-    decision = _decision(settings, dataset)
+    decision = build_decision(settings, dataset)
     state = None
     if data is None:
         data = dataset.identity(Path(settings.data_dir), settings.offline)
@@ -114,58 +117,6 @@ def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
         state = data_state(dataset.name, Path(settings.data_dir), settings.offline)
     identified = resolved.identify(data)
     return Job(**vars(identified) | parts, decision=decision, data_state=state)
-
-
-def _decision(settings: Settings, dataset: Dataset) -> DecisionKeys | None:
-    """Loss minimised by predictions of test labels; None if no decision is scored.
-
-    Raises:
-        ConfigError: a key is invalid, or the loss does not support the dataset's labels.
-    """
-    if settings.decision is None or settings.decision.get("loss") is None:
-        return None
-    decision = validate_model(DecisionKeys, settings.decision, "decision")
-    target = dataset.target_kind() if dataset.problem_kind() == "supervised" else None
-    if target is None or decision.is_of_classes == (target == "real"):
-        labels = "classes" if decision.is_of_classes else "real labels"
-        raise ConfigError(
-            f"decision.loss={decision.loss}: requires {labels}, which dataset={dataset.name} lacks; "
-            "use costs for classes, squared | absolute | pinball | tolerance for real labels, or "
-            "remove decision"
-        )
-    return decision
-
-
-def _check_data_keys(settings: Settings, dataset: Dataset) -> None:
-    """Refuse run-level keys that a dataset does not support.
-
-    Raises:
-        ConfigError: a key is not supported.
-    """
-    chosen = f"dataset={dataset.name}"
-    kind = dataset.problem_kind()
-    has_rows = kind in ("supervised", "unlabelled")
-    folds = dataset.folds(Path(settings.data_dir))
-    if folds is not None and settings.replicates > folds:
-        raise ConfigError(
-            f"replicates={settings.replicates}: {chosen} has {folds} splits or folds, one per replicate; lower "
-            "replicates to that number"
-        )
-    if settings.validation is not None and not has_rows:
-        raise ConfigError(
-            f"validation={settings.validation}: requires training rows, but {chosen} is a {kind} problem; remove it"
-        )
-    length = getattr(dataset, dataset.length_key) if dataset.length_key else None
-    if length is not None and settings.steps is not None and settings.steps > length:
-        raise ConfigError(f"steps={settings.steps}: {chosen} has only {length}")
-    if settings.debug == "overfit" and not has_rows:
-        raise ConfigError(
-            f"debug=overfit: requires a supervised problem, but {chosen} is a {kind} problem"
-        )
-    if settings.keep_predictions and (kind != "supervised" or dataset.target_kind() != "real"):
-        raise ConfigError(
-            f"keep_predictions: requires real labels, which {chosen} lacks; remove it"
-        )
 
 
 def check_device(device: str, dtype: str) -> None:

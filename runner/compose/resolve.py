@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,6 @@ class ResolvedConfig:
     # keys of each role as composed, before keys unknown to its component were left out
     given: dict[str, Values]
     data: str = ""  # name of the data ("sarcos-sim" is never "sarcos"); empty if not named yet
-    signature: str = ""
 
     @property
     def choice(self) -> dict[str, str | None]:
@@ -66,18 +66,23 @@ class ResolvedConfig:
         limits = self.settings.budget or {}
         return {kind: limit for kind, limit in limits.items() if limit is not None}
 
+    @cached_property
+    def signature(self) -> str:
+        """Hash of the signed config and of the name of the data."""
+        return sign(self.config, self.data)
+
     @property
     def folder(self) -> Path:
         return Path(self.settings.output_dir) / self.settings.experiment / self.signature
 
     def identify(self, data: str) -> ResolvedConfig:
-        """The config with the name of its data, its signature and all its notes.
+        """The config with the name of its data and all its notes.
 
         Raises:
             ConfigError: no draws would be kept.
         """
         notes = [*self.notes, *check_draws(self.config["inference"], self.settings)]
-        return replace(self, notes=notes, data=data, signature=sign(self.config, data))
+        return replace(self, notes=notes, data=data)
 
 
 def resolve(composed: Composed) -> ResolvedConfig:

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
-
 from components.contracts.roles import Problem
 from runner.compose.job import Job
 from runner.execution import replicates
@@ -103,9 +101,8 @@ class Course:
         self.watch = run.watch
         self.usage = run.usage
         self.received = received
-        self.rng = Streams(self.job.settings.seed, number, torch.device(self.job.settings.device))
-        self.n_together = self.job.settings.replicates if self.job.is_vectorised else 1
-        self.meter = CostMeter(self.job.budget, self.n_together)
+        self.rng = Streams(self.job.settings.seed, number, self.job.settings.device)
+        self.meter = CostMeter(self.job.budget, self.job.n_together)
         self.blocks = RowBlocks()  # draws on disk
         self.before = 0.0  # seconds before the last interruption
         self.began = time.monotonic()

@@ -94,7 +94,7 @@ class Replicate(Course):
         """
         inference = self.job.method
         with self._phase("set_up"):
-            self.problem = load_problem(self.job, self.rng, self.n_together)
+            self.problem = load_problem(self.job, self.rng, self.job.n_together)
         self.total = total_steps(self.job, self.problem)
         with self._phase("set_up"):
             self.model = build_model(self.job, self.problem, self.rng)

@@ -1,4 +1,4 @@
-"""Initial facts of a run, its machine, and disk errors."""
+"""Machine and user of a run, and disk errors."""
 
 from __future__ import annotations
 
@@ -9,13 +9,9 @@ import platform
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from runner.errors import ConfigError, RunFailure
 from runner.record.facts import Facts
-
-if TYPE_CHECKING:
-    from runner.compose.job import Job
 
 # errors of a folder that is not writable
 _REFUSAL_ERRNOS = (
@@ -57,30 +53,6 @@ def find_user() -> str | None:
     with suppress(KeyError, OSError):
         return getpass.getuser()
     return None
-
-
-def initial_facts(job: Job) -> Facts:
-    """Facts of a new run."""
-    return {
-        "state": "pending",
-        "experiment": job.settings.experiment,
-        "signature": job.signature,
-        "data": job.data,
-        "data_state": job.data_state,
-        "choice": job.choice,
-        "overrides": job.overrides,
-        "seed": job.settings.seed,
-        "replicates": job.settings.replicates,
-        "smoke": job.settings.smoke,
-        "study": os.environ.get("RUNNER_STUDY"),
-        "user": find_user(),
-        "started": now(),
-        "ended": None,
-        "seconds": 0.0,
-        "finished": {},
-        "result": {},
-        "error": None,
-    }
 
 
 def disk_failure(error: OSError, folder: Path) -> RunFailure | ConfigError:

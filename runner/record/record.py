@@ -8,6 +8,7 @@ outputs/<experiment>/<signature>/
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ from runner.disk.secrets import mask_secrets
 from runner.record import code, facts, lease
 from runner.record.facts import REQUIRED_KEY_TYPES, Facts, RunState, load_written
 from runner.record.lines import Lines, traces
-from runner.record.machine import describe_hardware, disk_failure, initial_facts
+from runner.record.machine import describe_hardware, disk_failure, find_user, now
 
 if TYPE_CHECKING:
     from runner.compose.job import Job
@@ -93,7 +94,7 @@ class Record:
         if old_facts and is_complete and not is_fresh and not old_facts.get("clearing"):
             self.facts = old_facts
             return
-        self.facts = initial_facts(job)
+        self.facts = _initial_facts(job)
         self.is_new = not traces(self.folder)
         if self.is_new:
             return
@@ -222,3 +223,27 @@ class Record:
         finally:
             if self._lease is not None:
                 self._lease.close()
+
+
+def _initial_facts(job: Job) -> Facts:
+    """Facts of a new run."""
+    return {
+        "state": "pending",
+        "experiment": job.settings.experiment,
+        "signature": job.signature,
+        "data": job.data,
+        "data_state": job.data_state,
+        "choice": job.choice,
+        "overrides": job.overrides,
+        "seed": job.settings.seed,
+        "replicates": job.settings.replicates,
+        "smoke": job.settings.smoke,
+        "study": os.environ.get("RUNNER_STUDY"),
+        "user": find_user(),
+        "started": now(),
+        "ended": None,
+        "seconds": 0.0,
+        "finished": {},
+        "result": {},
+        "error": None,
+    }

@@ -79,10 +79,7 @@ def main(argv: list[str]) -> int:
     except RunnerError as error:
         complain(str(error))
         return 2 if isinstance(error, ConfigError) else 1
-    outcome = attempt(Composed(cfg, run.experiment))
-    if outcome.message:
-        complain(outcome.message)
-    return outcome.code
+    return attempt(Composed(cfg, run.experiment)).report()
 
 
 if __name__ == "__main__":

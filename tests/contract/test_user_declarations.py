@@ -18,6 +18,7 @@ from components.contracts.roles import Dataset, Gradient, Inference, Model
 from components.errors import ConfigMismatchError
 from runner.catalogue.plugins import import_plugins
 from runner.compose.check import build_component
+from runner.compose.expand import expand_component
 from runner.errors import ConfigError
 
 DECLARED = [
@@ -97,12 +98,9 @@ def register_plugin(tmp_path, monkeypatch):
     """Register a plug-in ``mine_to_be_wrong`` from source text; remove it from the registry
     afterwards."""
 
-    def write(text: str):
-        (tmp_path / "mine_to_be_wrong.py").write_text(text)
-
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
-    yield write
+    yield (tmp_path / "mine_to_be_wrong.py").write_text
     sys.modules.pop("mine_to_be_wrong", None)
 
 
@@ -149,4 +147,4 @@ def test_plugin_without_base_raises_one_line(register_plugin):
         ConfigError,
         match=r"inference=wrong_one: mine_to_be_wrong.Mine must derive from Inference",
     ):
-        build_component("inference", {"name": "wrong_one"}, "inference")
+        expand_component("inference", {"name": "wrong_one"}, "inference")

@@ -39,12 +39,9 @@ class Fitter:
         self.settings = settings
 
     def _streams(self, replicate: int) -> Any:
-        import torch
-
         from runner.execution.rng import Streams
 
-        settings = self.job.settings
-        return Streams(settings.seed, replicate, torch.device(settings.device))
+        return Streams(self.job.settings.seed, replicate, self.job.settings.device)
 
     @cached_property
     def template(self) -> tuple[Any, Any]:

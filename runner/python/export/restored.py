@@ -128,9 +128,8 @@ def restore_record(folder: Path, facts: Facts, data_dir: str | None = None) -> R
         with printer.suppress_output():
             job = load_job(stored, f"the record {folder}")
             metadata, tensors = _load_checkpoint(job, folder, facts, hint)
-            at_once = job.settings.replicates if job.is_vectorised else 1
             return restore_state(
-                job, lambda rng: load_problem(job, rng, at_once), metadata, tensors
+                job, lambda rng: load_problem(job, rng, job.n_together), metadata, tensors
             )
     except (ConfigMismatchError, DataUnavailableError) as error:
         raise ConfigError(str(error)) from None
@@ -187,7 +186,7 @@ def restore_state(
         ConfigMismatchError: the model is incompatible with the problem.
         StateMismatchError: the state has a different layout.
     """
-    rng = Streams(job.settings.seed, metadata["replicate"], torch.device(job.settings.device))
+    rng = Streams(job.settings.seed, metadata["replicate"], job.settings.device)
     problem = load(rng)
     model = build_model(job, problem, rng)
     held = sum(tensor.numel() for tensor in tensors.values())
