@@ -55,8 +55,12 @@ def figures_fit():
     draw_subplots = Figure.subplots
     with patch.object(Figure, "subplots", subplots):
         yield
-    drawn = [each for each in figures if each.get_label() != SKETCH]
-    assert [fault for figure in drawn for fault in layout_faults(figure)] == []
+    assert [
+        fault
+        for figure in figures
+        if figure.get_label() != SKETCH
+        for fault in layout_faults(figure)
+    ] == []
 
 
 @pytest.fixture

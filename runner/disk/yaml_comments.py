@@ -88,7 +88,7 @@ class _Reader:
 
 def read_keys(text: str) -> list[YamlKey]:
     """Keys of a YAML text in file order, nested ones by dotted path."""
-    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    node = yaml.compose(text, Loader=Loader)
     reader = _Reader(text)
     if isinstance(node, yaml.MappingNode):
         reader.read(node, "")
@@ -97,4 +97,4 @@ def read_keys(text: str) -> list[YamlKey]:
 
 def read_text(text: str) -> tuple[list[YamlKey], Any]:
     """Keys and content of a YAML text."""
-    return read_keys(text), yaml.safe_load(text)
+    return read_keys(text), yaml.load(text, Loader)

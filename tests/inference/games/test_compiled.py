@@ -46,8 +46,7 @@ def cell_of(i, j, name):
     Games of two actions without a smoother share the compiled loop of a number of levels."""
     number = (i + j) % len(TABLES)
     is_slow = number < SHARED if name in DEEP else j == 5 or name == "averaging of three"
-    marks = [pytest.mark.slow] if is_slow else []
-    return pytest.param(*TABLES[number], name, marks=marks)
+    return pytest.param(*TABLES[number], name, marks=[pytest.mark.slow] if is_slow else [])
 
 
 FIXED = [cell_of(i, j, name) for i, name in enumerate(PLAYERS) for j in (0, 3, 5)] + PAIRS

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 
 from components import registry
 from components.contracts.attackers import Evasion
@@ -18,6 +17,7 @@ from runner.compose.check import build_component
 from runner.compose.compose import compose
 from runner.compose.expand import expand_component
 from runner.compose.job import Job, prepare
+from runner.disk.read_yaml import load_untrusted
 from runner.execution.rng import Streams
 from runner.record.lines import read_lines
 
@@ -58,7 +58,7 @@ def double(values: Any) -> torch.Tensor:
 
 def defaults(role: str, name: str) -> dict[str, Any]:
     """Content of the YAML of a component."""
-    return yaml.safe_load((CONF / role / f"{name}.yaml").read_text(encoding="utf-8"))
+    return load_untrusted(CONF / role / f"{name}.yaml")
 
 
 def component(role: str, name: str, **changes: Any) -> Any:
