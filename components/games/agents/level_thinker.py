@@ -89,12 +89,12 @@ class LevelThinker(CompilableThinker):
         counted = seat.others if is_own(levels, 0) else (seat.own,) * len(seat.others)
         counted_seat = replace(seat, others=counted)
         counts = self.counting.open(counted_seat, self.prior, rng)
-        return Hierarchy(q, counts, seat, counted_seat, rng)
+        return Hierarchy(q, counts, counted_seat, rng)
 
     def forecast_opponent(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
         """p_A(b|s) [R, B]: each opponent's policy, starting from the level-1 player's forecast."""
         levels = self.levels(episode)
-        parts = self.counting.forecasts(mind.counts, mind.counted, s)
+        parts = self.counting.forecasts(mind.counts, mind.seat, s)
         for m in range(len(parts)):
             for j, q in enumerate(self._opponent_q_functions(mind, m, levels)):
                 parts[m] = self._answer(levels, j, q.q(s), parts[m])
@@ -115,11 +115,11 @@ class LevelThinker(CompilableThinker):
         counted = seen
         if not is_own(levels, 0):
             counted = replace(seen, each=seen.a.unsqueeze(1).expand_as(seen.each))
-        self.counting.take(counts, mind.counted, counted, levels.forget)
+        self.counting.take(counts, mind.seat, counted, levels.forget)
         s_forecast = seen.s_next if levels.at_next else seen.s
         # level 1 counts, and always forecasts at s'
-        believed = self.counting.forecasts(counts, mind.counted, seen.s_next)
-        answers = self.counting.forecasts(counts, mind.counted, s_forecast)
+        believed = self.counting.forecasts(counts, mind.seat, seen.s_next)
+        answers = self.counting.forecasts(counts, mind.seat, s_forecast)
         for m in range(len(believed)):
             b = seen.each[:, m]
             # the players, each with its end of the episode

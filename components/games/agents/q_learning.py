@@ -28,7 +28,7 @@ class QLearning(CompilableThinker):
     in_loop: ClassVar[bool] = True  # level 1 against an opponent with one action
 
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Hierarchy:
-        return Hierarchy([values.fresh(seat.own, 1)], None, seat, seat, rng)
+        return Hierarchy([values.fresh(seat.own, 1)], None, seat, rng)
 
     def think(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
         return mind.q[0].q(s)[..., 0]

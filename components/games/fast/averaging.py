@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from components.games.fast.minds import Mind, PlayedRound, Scratch, sum_weights
+from components.games.fast.minds import Mind, PlayedRound, Scratch
 from components.games.fast.streams import draw_index, draw_uniform
 from components.games.fast.thinkers import (
     choose_action,
@@ -31,11 +31,7 @@ def add_values(mind: Mind, i: int, marks: Array, share: float, scratch: Scratch)
     """Add share · Σ_b Q(s, a, b) p(b|s) to ``scratch.mixed``."""
     foresee(mind, i, marks, scratch)
     weights = mind.weights[len(mind.levels.alphas) - 1, i]
-    q = weights[marks[0]]  # no copy for one mark
-    if len(scratch.marks) > 1:
-        q = scratch.q
-        sum_weights(weights, marks, q)
-    expect(q, len(mind.own), len(mind.other), scratch.guess, scratch.psi)
+    expect(weights, marks, len(mind.own), len(mind.other), scratch.guess, scratch)
     for a in range(len(mind.own)):
         scratch.mixed[a] += share * scratch.psi[a]
 

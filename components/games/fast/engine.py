@@ -85,7 +85,6 @@ class CompiledGame:
         self.drawn: Array = self.seed.numpy().view(np.uint64)  # the same number
         self.moves: Array = np.zeros(game.replicates, np.int64)  # in the last episode
         self.scratch = Scratch(
-            q=np.zeros(game.n_actions * game.n_threats, self.agent.minds.minds[0].weights.dtype),
             psi=np.zeros(n),
             answer=np.zeros(n),
             mixed=np.zeros(n),

@@ -60,7 +60,6 @@ class Mind(NamedTuple):
 class Scratch(NamedTuple):
     """Work memory for one replicate."""
 
-    q: Array  # Q(s, ·, ·) [own·other], in the type of weights
     psi: Array  # expected values of a player's actions
     answer: Array  # a policy
     mixed: Array  # the mean of policies
@@ -94,7 +93,7 @@ def is_own(levels: Levels, j: int) -> bool:
 
 
 def count_actions(mind: Mind, j: int) -> int:
-    """Number of actions of the other player for thinker j."""
+    """Number of actions of the other player for thinker j, i.e. of thinker j − 1."""
     return len(mind.other) if is_own(mind.levels, j) else len(mind.own)
 
 
@@ -104,13 +103,12 @@ def count_row(mind: Mind, marks: Array) -> Index:
     return row
 
 
-def sum_weights(weights: Array, marks: Array, q: Array) -> None:
-    """Q(s, ·, ·), the sum of weights [F, own·other] at the marks of s; a mark F is empty."""
-    features = np.uint64(weights.shape[0])
-    cells = weights.shape[1]
-    for cell in range(cells):
-        value = 0.0
-        for m in range(len(marks)):
-            if marks[m] < features:
-                value += weights[marks[m], cell]
-        q[cell] = value
+def value_at(row: Array, weights: Array, marks: Array, number: Index, scratch: Scratch) -> float:
+    """Q(s, a, b) of the cell a·B + b: the sum of weights [F, own·other] at the marks of s, the first
+    of which has the weights ``row``; a mark F is empty."""
+    cell = np.uint64(number)
+    value = row[cell]
+    for m in range(1, len(scratch.marks)):
+        if marks[m] < np.uint64(len(weights)):
+            value += weights[marks[m], cell]
+    return float(value)

@@ -27,8 +27,7 @@ class Hierarchy:
     q: list[QFunction]
     # of the level-1 players [R, S, n], for the opponents in turn; None if there are no counts
     counts: Any
-    seat: Seat = not_checkpointed()
-    counted: Seat = not_checkpointed()  # with the numbers of actions that the level-1 players count
+    seat: Seat = not_checkpointed()  # with the numbers of actions that the level-1 players count
     rng: Rng = not_checkpointed()
 
 

@@ -21,8 +21,8 @@ from components.games.fast.minds import (
     count_actions,
     count_row,
     is_own,
-    sum_weights,
     turn,
+    value_at,
 )
 from components.games.fast.streams import draw_index, draw_uniform
 from components.maths.compiled.loops import Array
@@ -61,13 +61,16 @@ def count_action(mind: Mind, i: int, marks: Array, seen: int) -> None:
     counts[seen] += 1
 
 
-def expect(q: Array, own: int, other: int, guess: Array, psi: Array) -> None:
+def expect(
+    weights: Array, marks: Array, own: int, other: int, guess: Array, scratch: Scratch
+) -> None:
     """Compute ψ(s, a) = Σ_b Q(s, a, b) p(b|s), eq. (4.3)."""
+    row = weights[marks[0]]
     for a in range(own):
         value = 0.0
         for b in range(other):
-            value += q[a * other + b] * guess[b]
-        psi[a] = value
+            value += value_at(row, weights, marks, a * other + b, scratch) * guess[b]
+        scratch.psi[a] = value
 
 
 def set_softmax(psi: Array, n: int, temperature: float, answer: Array) -> None:
@@ -111,23 +114,20 @@ def set_policy(mind: Mind, j: int, psi: Array, n: int, scratch: Scratch, answer:
 
 def respond(mind: Mind, j: int, i: int, marks: Array, guess: Array, scratch: Scratch) -> None:
     """Replace the forecast p(other|s) of thinker j by its own policy in s."""
-    n_own = len(mind.own) if is_own(mind.levels, j) else len(mind.other)
+    n_own = count_actions(mind, j + 1)
     other = count_actions(mind, j)
     weights = mind.weights[j, i]
-    q = weights[marks[0]]  # no copy for one mark
-    if len(scratch.marks) > 1:
-        q = scratch.q
-        sum_weights(weights, marks, q)
     psi = scratch.psi
     if not (mind.levels.samples and j > 0):
-        expect(q, n_own, other, guess, psi)
+        expect(weights, marks, n_own, other, guess, scratch)
         set_policy(mind, j, psi, n_own, scratch, guess)
         return
+    row = weights[marks[0]]
     for a in range(n_own):
         scratch.mixed[a] = 0
     for b in range(other):
         for a in range(n_own):
-            psi[a] = q[a * other + b]
+            psi[a] = value_at(row, weights, marks, a * other + b, scratch)
         set_policy(mind, j, psi, n_own, scratch, scratch.answer)
         for a in range(n_own):
             scratch.mixed[a] += guess[b] * scratch.answer[a]
@@ -161,17 +161,13 @@ def move_weights(
 
     With one mark, Q − w is 0, so that α = 1 gives exactly the target."""
     marks = scratch.before
-    features = np.uint64(len(weights))
     if len(scratch.marks) == 1:
         w = weights[marks[0], cell]
         weights[marks[0], cell] = (1 - alpha) * w + alpha * target
         return
-    value = 0.0
+    value = value_at(weights[marks[0]], weights, marks, cell, scratch)
     for m in range(len(marks)):
-        if marks[m] < features:
-            value += weights[marks[m], cell]
-    for m in range(len(marks)):
-        if marks[m] < features:
+        if marks[m] < np.uint64(len(weights)):
             w = weights[marks[m], cell]
             weights[marks[m], cell] = (1 - alpha) * w + alpha * (target - (value - w))
 
@@ -184,22 +180,19 @@ def update_values(
 
     The expectation is over ``guess``, or over one draw of it.
     """
-    n_own = len(mind.own) if is_own(mind.levels, j) else len(mind.other)
+    n_own = count_actions(mind, j + 1)
     other = count_actions(mind, j)
     weights = mind.weights[j, i]
     psi = scratch.psi
     target = move.r
     if goes_on:
-        q = weights[scratch.after[0]]
-        if len(scratch.marks) > 1:
-            q = scratch.q
-            sum_weights(weights, scratch.after, q)
         if mind.levels.samples and j > 0:
+            row = weights[scratch.after[0]]
             drawn = draw_index(guess, other, draw_uniform(scratch.stream))
             for a in range(n_own):
-                psi[a] = q[a * other + drawn]
+                psi[a] = value_at(row, weights, scratch.after, a * other + drawn, scratch)
         else:
-            expect(q, n_own, other, guess, psi)
+            expect(weights, scratch.after, n_own, other, guess, scratch)
         target = move.r + mind.levels.gamma * largest(psi, n_own)
     cell = np.uint64(move.a * other + (move.b if other > 1 else 0))
     move_weights(weights, cell, target, mind.levels.alphas[j], scratch)
