@@ -18,7 +18,7 @@ SHEET = air_quality alpha_divergence asymmetric_wiener banana_hvi cavi_mixture d
 	sarcos_smdgp stopping_rule structural_airline structural_co2 topics_bars topics_text vae_digits vargrad_dvae \
 	vargrad_dvae_variance wiener_velocity
 
-.PHONY: help setup run test test-times coverage test-slow test-device test-gpu test-engines smoke mutants bench bench-peers lint index results results-all outputs tutorials lock docs pictures format types clean
+.PHONY: help setup run test test-times coverage test-slow test-device test-gpu test-engines smoke mutants bench bench-users bench-peers lint index results results-all outputs tutorials lock docs pictures format types clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -75,6 +75,9 @@ mutants: setup ## insert scientific errors into a copy of the tree and run the t
 
 bench: setup ## speed as ratios against other packages
 	$(BIN)/python -m scripts.bench
+
+bench-users: setup ## CPU time from the command to the answer, against scripts that users would write
+	$(BIN)/python -m scripts.bench answers
 
 # torchattacks and particles pin older versions although newer ones work, hence --no-deps; GPflux needs a separate
 # environment.

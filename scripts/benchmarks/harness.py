@@ -11,7 +11,7 @@ before timing them::
 
 Ways are timed alternately, in CPU seconds of this process, so that other load on the machine affects
 all of them equally.  A ratio is the peer's time divided by ours, paired run by run; above 1 ours is
-faster. The report shows the median and quartiles.
+faster.  The report shows the median and its interval.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import numpy as np
 import torch
 import yaml
 from pydantic import BaseModel, ConfigDict
+from scipy.stats import binom
 from torch import Tensor
 
 from runner.execution.memory import keep_freed_memory
@@ -160,8 +161,11 @@ class Report:
         return seconds
 
     def record(self, case: str, values: Iterable[float]) -> None:
-        """Record median and quartiles of ratios."""
-        self.set_ratio(case, *np.quantile(np.array(list(values)), (0.5, 0.25, 0.75)).tolist())
+        """Record the median of ratios and its 95% interval, from order statistics (with fewer than
+        six ratios, their range)."""
+        ratios = np.sort(list(values))
+        skipped = int(max(binom.ppf(0.025, len(ratios), 0.5) - 1, 0))
+        self.set_ratio(case, float(np.median(ratios)), ratios[skipped], ratios[-1 - skipped])
 
     def set_ratio(self, case: str, median: float, low: float, high: float) -> None:
         self.ratios[case] = [float(f"{value:.4g}") for value in (median, low, high)]

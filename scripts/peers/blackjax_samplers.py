@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,20 +37,29 @@ def build_log_density(problem: Supervised) -> Callable[[Any], Any]:
     return log_joint
 
 
-def build_sampler(name: str, problem: Supervised, chains: int, **keys: Any) -> Sampler:
-    """Sampler after window adaptation (on one chain, by design) and a burn-in of all chains."""
+def build_sampler(
+    name: str, problem: Supervised, chains: int, in_turn: bool = False, **keys: Any
+) -> Sampler:
+    """Sampler after window adaptation (on one chain, by design) and a burn-in of all chains.
+
+    ``in_turn``: chains take a step one after the other, and none waits for the deepest tree."""
     target = build_log_density(problem)
     key = jax.random.key(1)
     algorithm = getattr(blackjax, name)
     start = jnp.zeros(problem.train.x.shape[1] + 1, dtype=problem.train.x.numpy().dtype)
     warmup = blackjax.window_adaptation(algorithm, target, is_mass_matrix_diagonal=False, **keys)
     (state, parameters), _ = warmup.run(key, start, num_steps=WARMUP)
-    kernel = jax.vmap(algorithm(target, **parameters).step)
+    sampler = algorithm(target, **parameters)
+
+    def step(pair: tuple[Any, Any]) -> Any:
+        return sampler.step(*pair)
+
+    move = partial(jax.lax.map, step) if in_turn else jax.vmap(step)
 
     @jax.jit
     def scan(key: Any, states: Any, keys: Any) -> Any:
         def one(states: Any, key: Any) -> Any:
-            states, _ = kernel(jax.random.split(key, chains), states)
+            states, _ = move((jax.random.split(key, chains), states))
             return states, states.position
 
         return jax.lax.scan(one, states, keys)

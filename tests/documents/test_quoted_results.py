@@ -13,7 +13,7 @@ import pytest
 from scripts.prose.hand_typed import WORDS, blank_allowed
 
 DOCS = Path(__file__).parents[2] / "docs"
-GENERATED = ("completeness.md", "slips.md")  # lists of sections and tables
+GENERATED = ("completeness.md", "slips.md", "speed.md")  # lists of sections and tables
 PRINTED = re.compile(r"^```text\n(.*?)^```", re.M | re.S)
 FILLED = re.compile(r"<!-- results: make results -->.*?<!-- end -->", re.S)  # README's table
 VALUE = re.compile(r"(?<![\w.])[−+-]?(?:\d[\d,]*)?\.?\d+(?:e[−+-]?\d+)?")

@@ -47,7 +47,9 @@ def test_variant_can_time_itself_and_ratios_are_paired():
     ways = {"ours": lambda: Measured(next(ours)), "theirs": lambda: Measured(next(theirs))}
     seconds = report.time(ways, 3, warmups=0)
     report.compare("case", seconds["ours"], seconds["theirs"])
-    assert report.ratios["case"] == [3.0, 2.0, 4.0]  # of 3, 1 and 5
+    assert report.ratios["case"] == [3.0, 1.0, 5.0]
+    report.record("ten", range(1, 11))
+    assert report.ratios["ten"] == [5.5, 2.0, 9.0]  # 2 to 9 contain the median with 98%
 
 
 def test_unequal_results_are_refused():
@@ -83,10 +85,18 @@ def test_table_has_goals_and_tiny_sizes():
     assert dlm.parse("dlm", ["--smoke"]).sets == [2]
 
 
-def test_page_has_a_row_for_each_case():
-    line = {"benchmark": "b", "peer": "P", "ratios": {"c": [2.0, 1.0, 3.0]}, "goals": {"c": 1.5}}
-    page = format_table(bench.HEADER, bench.to_rows("b", 0, json.dumps(line)))
-    assert "| b | P | c | 2.00x | 1.00 to 3.00 | 1.5 | reached |" in page
+@pytest.mark.parametrize(
+    ("goal", "verdict"), [(0.9, "reached"), (1.5, "undecided"), (3.1, "MISSED")]
+)
+def test_interval_of_a_ratio_decides_about_its_goal(goal, verdict):
+    line = {"benchmark": "b", "peer": "P", "ratios": {"c": [2.0, 1.0, 3.0]}, "goals": {"c": goal}}
+    page = format_table(bench.HEADER, bench.to_rows(line))
+    assert f"| b | P | c | 2.00x | 1.00 to 3.00 | {goal} | {verdict} |" in page
+
+
+def test_speed_page_is_current():
+    page = bench.KEPT.with_suffix(".md").read_text(encoding="utf-8")
+    assert page == bench.write_page(bench.read_kept())
 
 
 @pytest.mark.slow
