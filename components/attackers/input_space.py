@@ -111,9 +111,9 @@ class BoxSpace:
 
 @dataclass(frozen=True)
 class WordSpace:
-    """D words, each present (1) or absent (0) in a mail.
+    """D words, each present (1) or absent (0) in an email.
 
-    Attackers change mails of class 1.
+    Attackers change emails of class 1.
     """
 
     smooth: ClassVar[bool] = False

@@ -219,7 +219,7 @@ def run(name: str, arguments: Sequence[str]) -> None:
 
 
 def repeat_way(way: Way, times: int) -> Way:
-    """A way that is repeated ``times`` times in one timed run."""
+    """The same way, executed ``times`` times in one timed run."""
 
     def run() -> None:
         for _ in range(times):

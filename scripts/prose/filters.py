@@ -46,7 +46,8 @@ def format_range(scores: Scores) -> str:
 
 
 def join_scores(first: Scores, second: Scores) -> Scores:
-    """Scores of one table; columns of the second get its name if the first has one like them."""
+    """Scores of both in one table; columns of the second get its name if the first has columns of
+    the same name."""
     cells = second.cells
     if {each.cell.column for each in first.cells} & {each.cell.column for each in cells}:
         cells = [each.rename_column(f"{each.spec.name}, {each.cell.column}") for each in cells]

@@ -9,7 +9,7 @@ import griffe
 
 
 class DocstringSections(griffe.Extension):
-    """Renamer of these sections to ``Examples:``, griffe's name."""
+    """Renames these sections to ``Examples:``, griffe's name for them."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Rename the sections in the docstring of an object."""

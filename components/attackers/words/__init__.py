@@ -1,1 +1,1 @@
-"""Attacks on binary inputs: words added to or removed from a mail."""
+"""Attacks on binary inputs: words added to or removed from an email."""

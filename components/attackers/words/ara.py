@@ -24,8 +24,8 @@ class ARA(WordAttack):
     """Adversarial risk analysis attacker: draws x' from the defender's beliefs p_C(x'|x) about an
     attack on words.
     X'(x, y_1) = argmin_{z ∈ Z(x)} P^A_z,  P^A_z ~ Beta with mean r(z) = p_C(y_1|z) and
-    variance ``variance`` · v(r); Z(x) contains the mails within ε changed words.
-    ``frequencies`` estimates p_C(x'|x) by the share of K draws (3.12).  Mails of class 0
+    variance ``variance`` · v(r); Z(x) contains the emails within ε changed words.
+    ``frequencies`` estimates p_C(x'|x) by the share of K draws (3.12).  Emails of class 0
     stay unchanged.  x [B, D] in {0, 1}, y [B, 1].
 
     Source: Gallego (2021), eqs (3.11) and (3.12).

@@ -1,7 +1,7 @@
 """Defender's beliefs about an attacker with uncertain knowledge of the defender.
 
 The attacks are random attacks on words (Gallego 3.4.1).  For the defender, the attacker's
-probability P^A_z that mail z is classified as malicious is a Beta variable with mean r(z), the
+probability P^A_z that email z is classified as malicious is a Beta variable with mean r(z), the
 defender's own probability; the attacker sends the z with the least P^A_z.
 """
 
@@ -19,7 +19,7 @@ def beta_parameters(log_odds: Tensor, share: float) -> tuple[Tensor, Tensor]:
 
     v(r) = min{r²(1−r)/(1+r), r(1−r)²/(2−r)} is the largest variance for which the density has no
     pole at 0 or 1 (δ_1 ≥ 1 and δ_2 ≥ 1).  r is given by its log odds, because 1 − r would be
-    rounded off for almost certain mails.
+    rounded off for almost certain emails.
 
     Source: Gallego (2021), section 3.4.1; Naveiro et al. (2019)."""
     small = torch.sigmoid(-log_odds.abs())  # min(r, 1 − r)
@@ -48,7 +48,7 @@ def attack_frequencies(
 ) -> Tensor:
     """Attack frequencies p̂(z|x) = #{k : X'_k = z}/K [B, M].
 
-    X'_k = argmin_z P^{A,k}_z; z runs over the candidates [B, M] of each mail.  Impossible
+    X'_k = argmin_z P^{A,k}_z; z runs over the candidates [B, M] of each email.  Impossible
     candidates have log odds ∞.
 
     Source: Gallego (2021), eqs (3.11) and (3.12).
@@ -66,7 +66,7 @@ def attack_frequencies(
 def estimate_frequency(
     which: Tensor, log_odds: Tensor, share: float, n: int, generator: torch.Generator
 ) -> Tensor:
-    """p̂ [B] of one candidate per mail, with index ``which`` [B] in the log odds [B, M].
+    """p̂ [B] of one candidate per email, with index ``which`` [B] in the log odds [B, M].
 
     A draw is a hit if P^A of the candidate is less than all others.  The others are compared in
     order of their probability to be lower, in batches of 1, 2, 4, …, only while the candidate is

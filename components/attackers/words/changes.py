@@ -1,4 +1,4 @@
-"""Sets of changed words, the resulting mails, and the least malicious mail.
+"""Sets of changed words, the resulting emails, and the least malicious email.
 
 Inputs are binary, and class 1 is the malicious one (y_1 of the thesis).  A set of at most k of D
 words is a row of k indices; index D encodes no change, so that sets of all sizes have the same
@@ -18,7 +18,7 @@ from components.contracts.predictive import Categorical
 from components.contracts.victim import Against, Direction, Victim
 
 MALICIOUS = 1
-CHUNK = 1 << 16  # mails evaluated together
+CHUNK = 1 << 16  # emails evaluated together
 
 
 @functools.lru_cache(maxsize=8)
@@ -33,7 +33,7 @@ def change_sets(n_words: int, most: int) -> Tensor:
 
 
 def possible(x: Tensor, sets: Tensor, direction: Direction) -> Tensor:
-    """Indicator of sets [M, k] that can be applied to a mail x [B, D]: present words cannot be
+    """Indicator of sets [M, k] that can be applied to an email x [B, D]: present words cannot be
     added. [B, M] bool"""
     if direction == "flip":
         return torch.ones(len(x), len(sets), dtype=torch.bool, device=x.device)
@@ -49,7 +49,7 @@ def flip_words(x: Tensor, sets: Tensor) -> Tensor:
 
 
 def log_odds(predictive: Categorical) -> Tensor:
-    """log p(y_1|x)/(1 − p(y_1|x)) [B], which orders mails even if p(y_1|x) rounds to 1."""
+    """log p(y_1|x)/(1 − p(y_1|x)) [B], which orders emails even if p(y_1|x) rounds to 1."""
     log_probs = predictive.log_probs[:, 0]  # [B, C]
     others = torch.cat([log_probs[:, :MALICIOUS], log_probs[:, MALICIOUS + 1 :]], 1)
     return log_probs[:, MALICIOUS] - others.logsumexp(1)
@@ -66,13 +66,13 @@ def victim_as_attacked(victim: Victim, against: Against) -> Victim:
 
 
 def log_odds_malicious(victim: Victim, x: Tensor, generator: torch.Generator) -> Tensor:
-    """The victim's log odds that each mail of x [B, D] is malicious, [B]."""
+    """The victim's log odds that each email of x [B, D] is malicious, [B]."""
     with torch.no_grad():
         return torch.cat([log_odds(victim.answers(part, generator)) for part in x.split(CHUNK)])
 
 
 def malicious(y: Tensor) -> Tensor:
-    """Mask [B] bool of the mails that an attacker changes, the malicious class (integrity
+    """Mask [B] bool of the emails that an attacker changes, the malicious class (integrity
     violation).
     """
     return y[:, 0] == MALICIOUS
@@ -102,7 +102,7 @@ def least_malicious(
 def pick_least_malicious(
     victim: Victim, x: Tensor, sets: Tensor, direction: Direction, generator: torch.Generator
 ) -> Tensor:
-    """The least malicious of the mails from the sets [M, k] for each row of x [B, D] (ties: the
+    """The least malicious of the emails from the sets [M, k] for each row of x [B, D] (ties: the
     first). [B, D]"""
     out = []
     rows = max(1, CHUNK // len(sets))
@@ -119,7 +119,7 @@ def pick_least_malicious(
 def random_changes(
     x: Tensor, y: Tensor, most: int, direction: Direction, generator: torch.Generator
 ) -> Tensor:
-    """The control: random changes of ``most`` words of every malicious mail, among the possible
+    """The control: random changes of ``most`` words of every malicious email, among the possible
     ones. [B, D]"""
     if most == 0:
         return x.clone()

@@ -16,12 +16,12 @@ from components.registry import register
 
 @register("attacker", "dalvi")
 class Dalvi(Evasion):
-    """Minimum-cost evasion of naive Bayes: the cheapest word changes that make a spam mail
+    """Minimum-cost evasion of naive Bayes: the cheapest word changes that make a spam email
     classified as innocent.
 
     min Σ_i C(x_i, x'_i) δ_i  s.t.  Σ_i [log p(x_i|y_1)/p(x_i|y_2) − log p(x'_i|y_1)/p(x'_i|y_2)] δ_i ≥ gap(x), δ ∈ {0, 1}^D,
-    Σ_i δ_i ≤ ε, gap(x) = log p(y_1|x)/p(y_2|x), the log odds to remove.  A mail without a solution
-    within ε changes stays unchanged.  The attack is on naive Bayes itself, without its defence.  x
+    Σ_i δ_i ≤ ε, gap(x) = log p(y_1|x)/p(y_2|x), the log odds to remove.  Emails without a solution
+    within ε changes stay unchanged.  The attack is on naive Bayes itself, without its defence.  x
     [B, D] in {0, 1}, y [B, 1].
 
     Raises ConfigMismatchError for a classifier that is not naive Bayes.

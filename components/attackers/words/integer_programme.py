@@ -1,4 +1,4 @@
-"""Dalvi's minimum-cost attack on naive Bayes, with one integer programme per mail."""
+"""Dalvi's minimum-cost attack on naive Bayes, with one integer programme per email."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def minimum_cost_attack(
     """a(x): x [B, D] with the cheapest changes, at most ``most``, that make it classified as
     innocent.
 
-    Mails already classified as innocent, or without a solution, stay unchanged."""
+    Emails already classified as innocent, or without a solution, stay unchanged."""
     estimator, fitted = unwrap_naive_bayes(posterior)
     gain = falls(estimator, fitted, x).double().cpu().numpy()
     joint = estimator.log_class(fitted) + estimator.log_conditional(fitted, x)

@@ -1,4 +1,4 @@
-"""Base classes of attacks on the words of mails."""
+"""Base classes of attacks on the words of emails."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from components.contracts.victim import Against, Direction, Victim
 
 
 class WordAttack(Evasion):
-    """An attack that changes at most ε words of each malicious mail."""
+    """An attack that changes at most ε words of each malicious email."""
 
     requires = Requirements(targets={"binary"})
     domain = "binary"
@@ -38,11 +38,11 @@ class WordAttack(Evasion):
 
     @abstractmethod
     def change(self, victim: Victim, x: Tensor, n: int, generator: torch.Generator) -> Tensor:
-        """Malicious mails x [B, D] with at most n words changed."""
+        """Malicious emails x [B, D] with at most n words changed."""
 
 
 class WordSearch(WordAttack):
-    """Replaces malicious mails by the least malicious ones within ε changed words in
+    """Replaces malicious emails by the least malicious ones within ε changed words in
     ``direction``."""
 
     direction: ClassVar[Direction]

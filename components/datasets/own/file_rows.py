@@ -133,7 +133,7 @@ def _is_blank(row: list[str]) -> bool:
 
 
 def _parse(file: Path, lines: list[str], mark: str) -> list[Row]:
-    """Parse lines as CSV.  Raises DamagedFileError for a wrong quote."""
+    """Parse lines as CSV.  Raises DamagedFileError for an invalid quote."""
     reader = csv.reader(lines, delimiter=mark, strict=True, skipinitialspace=mark == " ")
     try:
         return [(reader.line_num, row) for row in reader]

@@ -115,7 +115,7 @@ class TextTable:
         )
 
     def part(self, skip: int, number: int | None) -> TextTable:
-        """Rows after the first ``skip`` ones, at most ``number``."""
+        """At most ``number`` rows after the first ``skip`` rows."""
         return self.take(range(self.n_rows)[skip : None if number is None else skip + number])
 
     def take(self, rows: Sequence[int]) -> TextTable:

@@ -1,1 +1,1 @@
-"""Mails, messages and reviews as words."""
+"""Emails, messages and reviews as words."""

@@ -1,4 +1,4 @@
-"""Base of mail data sets: file or simulated corpus, hold-out, and binary-word problem."""
+"""Base of email data sets: file or simulated corpus, hold-out, and binary-word problem."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def make_word_problem(
 
 
 class MailDataset(FileOrSimulationDataset[Supervised]):
-    """A set of mails as binary word indicators, from a file of the catalogue or the simulated
+    """A set of emails as binary word indicators, from a file of the catalogue or the simulated
     ``corpus``."""
 
     kind = "supervised"

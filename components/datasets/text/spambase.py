@@ -18,7 +18,7 @@ from components.registry import register
 
 MAILS = 4_601
 WORDS = 54
-SPAM = 1_813  # mails, words (or characters) that are searched, and spam mails
+SPAM = 1_813  # emails, words (or characters) that are searched, and spam emails
 TOPICS = 4  # of each class in the simulated corpus
 # x [4601, 54] in {0, 1}, y [4601]: 1 for spam
 Mails = tuple[NDArray[np.float64], NDArray[np.int64]]
@@ -34,15 +34,15 @@ def _read(path: Path) -> Mails:
 
 @functools.lru_cache(maxsize=1)
 def simulated_mails() -> Mails:
-    """A fixed simulated corpus with the same numbers of mails, words and spam as spambase.
+    """A fixed simulated corpus with the same numbers of emails, words and spam as spambase.
 
-    The corpus does not depend on the seed of a run.  Every mail has one of four topics of
+    The corpus does not depend on the seed of a run.  Every email has one of four topics of
     its class, and contains word j with a probability that depends only on the topic, so words are
     dependent given the class; some words are rare, some almost determine the class.
     """
     rng = np.random.default_rng([*b"spam-sim"])
     y = (np.arange(MAILS) < SPAM).astype(int)
-    common = rng.normal(-1.8, 0.9, WORDS)  # log odds of a word in any mail
+    common = rng.normal(-1.8, 0.9, WORDS)  # log odds of a word in any email
     tilt = rng.normal(0.0, 1.1, WORDS)  # towards spam (+) or non-spam
     topics = rng.normal(0.0, 0.9, (2, TOPICS, WORDS))
     logits = common + np.array([-0.5, 0.5])[:, None, None] * tilt + topics  # [2, TOPICS, WORDS]

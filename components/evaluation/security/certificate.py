@@ -33,7 +33,7 @@ from components.posteriors.point_estimate import PointEstimate
 from components.problems.supervised import Supervised
 
 EXACT = 2  # maximum changed words for which cases left open by the bounds are enumerated
-SETS = 20_000  # maximum number of sets of changed words per mail
+SETS = 20_000  # maximum number of sets of changed words per email
 ROWS = 128  # number of rows bounded together
 DRAWS = 4096  # rows times draws bounded together
 EFFECTS = 1 << 20  # rows times draws times inputs
@@ -71,8 +71,8 @@ class Certificate:
     def count_contradictions(self, y: Tensor, *predictions: Categorical) -> int:
         """Number of certified labels contradicted by any prediction at perturbed inputs.
 
-        For votes under noise, only labels with so few votes for y that its probability is below ½,
-        because a prediction from few draws may err where g does not.
+        For votes under noise, only labels are counted for which the votes show that y has a
+        probability below ½, because a prediction from few draws may err where g does not.
         """
         broken = torch.zeros_like(self.rows)
         for predictive in predictions:
@@ -99,7 +99,7 @@ def certify(
 
     Interval bounds of the margins of every draw (``maths.intervals``) are sound for the victim in
     floating point, and for inputs that leave the ball by no more than the rounding allowed in the
-    checks of an attack.  For words, mails left open by the bounds are decided by enumerating all
+    checks of an attack.  For words, emails left open by the bounds are decided by enumerating all
     sets of at most ``EXACT`` changed words, if there are at most ``SETS``.
 
     A smoothed classifier has radii in L2 instead, each valid with probability 1 − α: a label is
@@ -181,7 +181,7 @@ def mixture_bounds(classifiers: Classifiers, y: Tensor, inputs: Perturbations) -
 
 
 def perturbations(problem: Supervised, y: Tensor, measure: Measure, eps: float) -> Perturbations:
-    """Inputs that an attack of size ε may reach from the test rows; for words only malicious mails
+    """Inputs that an attack of size ε may reach from the test rows; for words only malicious emails
     change."""
     x = problem.test.x
     if measure == "insertion" or measure == "flip":
@@ -210,7 +210,8 @@ def _enumerate(
     most: int,
     rng: Rng,
 ) -> bool:
-    """True if a mail keeps its class for every set of at most the given number of changed words."""
+    """True if an email keeps its class for all sets of at most the given number of changed
+    words."""
     x = problem.test.x[row : row + 1]
     if int(y[row, 0]) < 0:
         return False

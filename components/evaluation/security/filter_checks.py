@@ -1,8 +1,8 @@
 """Sanity checks of a filter's security evaluation: an attack that fails because of a defect looks
 like robustness.
 
-Like a classifier's checks (``security_checks``), with errors in place of accuracies, by
-replicate."""
+The checks are those of a classifier (``security_checks``), with errors in place of accuracies, for
+each replicate."""
 
 from __future__ import annotations
 

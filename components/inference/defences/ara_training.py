@@ -37,10 +37,10 @@ class ARATraining(ParticleDefence[AdversarialChains]):
     For every particle i, x_i ~ p_C(x'|x) and then
         v_i := μ v_i + η ∇(N/B Σ log p(y|x_i, β_i) + log p(β_i)) + N(0, 2 (1 − μ) η τ I),
         β_i := β_i + v_i,
-    with η = lr/N, so that ``lr`` applies to the mean loss of a row, as in gradient descent, and at
-    τ = 1 the noise samples the posterior given N rows.  The noise N(0, 2 lr I), which (3.15)
-    implies for a mean loss, is too large for any network.  μ = 0 is SGLD, μ > 0 SGHMC. The rows x_i
-    and the clean ones have equal weight if ``mixture`` is half.
+    with η = lr/N, so that ``lr`` applies to the mean loss of a row, as in gradient descent, and
+    with τ = 1 the particles sample the posterior given N rows.  The noise N(0, 2 lr I), which
+    (3.15) implies for a mean loss, is too large for any network.  μ = 0 is SGLD, μ > 0 SGHMC. The
+    rows x_i and the clean ones have equal weight if ``mixture`` is half.
 
     The two uncertainties have separate switches.  ``defender_uncertainty`` is the
     defender's uncertainty about the attack: x_i is a draw of (3.14), noise included, with

@@ -58,7 +58,7 @@ def is_utility_sensitive(
 
 @dataclass(frozen=True)
 class Origins:
-    """Pairs of an observed mail x' and a possible origin x ∈ X', with all candidates that x could
+    """Pairs of an observed email x' and a possible origin x ∈ X', with all candidates that x could
     have been changed into."""
 
     mail: Tensor  # row of x' [P]
@@ -108,7 +108,7 @@ class AdversaryAwareClassifier:
     def predict(self, x: Tensor, generator: torch.Generator) -> Categorical:
         """p(y_2) p(x'|y_2) against p(y_1) Σ_{x ∈ X'} p_C(x'|x, y_1) p(x|y_1), for x' [B, D].
 
-        Odds are clipped to e^±700, so that a mail without possible origins has a finite
+        Odds are clipped to e^±700, so that an email without possible origins has a finite
         log-probability.
 
         Source: Gallego (2021), eq. (3.9) and Algorithm 3.1."""
@@ -151,7 +151,7 @@ class AdversaryAwareClassifier:
 
 
 class OriginsDefence(Fit):
-    """Base of defences that fit naive Bayes and sum over the possible origins of a mail."""
+    """Base of defences that fit naive Bayes and sum over the possible origins of an email."""
 
     requires = Requirements(capabilities={Generative})
 

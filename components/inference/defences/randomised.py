@@ -1,4 +1,4 @@
-"""A classifier drawn at random for each mail, with minimax probabilities."""
+"""A classifier drawn at random for each email, with minimax probabilities."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from components.maths.spacing import row_numbers
 from components.registry import register
 
 FEWEST_VOTES = 1e-6  # probability of a class without votes
-MEMBERS = 10  # maximum K: errors on a mail have 2^K patterns
+MEMBERS = 10  # maximum K: errors on an email have 2^K patterns
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def error_patterns(K: int) -> Tensor:
 
 
 def attacked_error(attainable: Tensor, q: Tensor) -> float:
-    """Mean over n mails of max_c Σ_k q_k E_ck, over the patterns attainable [n, 2^K] bool."""
+    """Mean over n emails of max_c Σ_k q_k E_ck, over the patterns attainable [n, 2^K] bool."""
     return float((attainable * (error_patterns(len(q)) @ q)).amax(1).mean())
 
 
@@ -84,13 +84,13 @@ def best_mixture(attainable: Tensor, K: int) -> Tensor:
 
 @register("inference", "randomised")
 class Randomised(Fit):
-    """Randomised classification: one of K classifiers is drawn for each mail, with probabilities q.
+    """Randomised classification: one of K classifiers is drawn for each email, with probability q.
 
         q = argmin_q Σ_i max_{x' ∈ Z(x_i)} Σ_k q_k 1[h_k(x') ≠ y_i]
 
     This is a Stackelberg game: the classifier commits to q; the attacker, with knowledge of the h_k
-    and q but not of the draw, sends the worst of all mails Z(x) with at most ``changes`` changed
-    words; Z(x) = {x} for mails of class 0.  The sum is over the first ``mails`` training mails of
+    and q but not of the draw, sends the worst of all emails Z(x) with at most ``changes`` changed
+    words; Z(x) = {x} for emails of class 0.  The sum is over the first ``mails`` training emails of
     each class, a linear programme.  If attacks on one member do not transfer to others, q is
     uniform; if one attack fools all, q selects the best member. ``mixture`` uses this q (optimal),
     the uniform one, or the best member (single); their mean errors in the game are recorded as
@@ -140,7 +140,7 @@ class Randomised(Fit):
         }
 
     def attack(self, classifier: RandomisedClassifier, batch: Batch) -> Tensor:
-        """Error patterns that an attacker can reach from each mail of the game [n, 2^K] bool."""
+        """Error patterns that an attacker can reach from each email of the game [n, 2^K] bool."""
         spam = malicious(batch.y)
         sets = change_sets(batch.x.shape[1], self.changes).to(batch.x.device)
         rows = torch.cat([side.nonzero()[: self.mails, 0] for side in (spam, ~spam)])

@@ -50,10 +50,11 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
     p and the Clopper–Pearson interval are computed as if n had been fixed.  P(end at (n,
     k) | θ) = c_nk θᵏ(1 − θ)ⁿ⁻ᵏ contains the rule only in c, so the posterior is Beta(a + k,
     b + n − k) under each rule, and its intervals contain θ ~ Beta(a, b) at their nominal
-    rate; at a single θ neither kind of interval needs to.  Every step simulates
-    ``simulations`` sequences with θ from ``nature``, and the same number at each θ; c gives the
-    exact values.  For the observed tosses: p-values against θ > θ₀ with the number of tosses fixed
-    and with the number of tails fixed (9 and 3: 0.0730 and 0.0327, printed as 0.075 and 0.0325).
+    rate; at a single θ the coverage of both kinds of intervals may differ from it.  Every step
+    simulates ``simulations`` sequences with θ from ``nature``, and the same number at each θ; c
+    gives the exact values.  For the observed tosses: p-values against θ > θ₀ with the number of
+    tosses fixed and with the number of tails fixed (9 and 3: 0.0730 and 0.0327, printed as 0.075
+    and 0.0325).
 
     Raises ConfigMismatchError if a rule cannot stop before ``n_max``.
 

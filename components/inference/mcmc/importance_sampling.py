@@ -67,7 +67,7 @@ class ImportanceSampling(Sampler[Weighted]):
     the weight of a normalised π without the factor 1/T of its estimator.
 
     Raises NumericalError if a log density is NaN or +∞, or all weights are zero; ConfigError for
-    Sobol points of the prior, or in blocks of other sizes than powers of two; ConfigMismatchError
+    Sobol points of the prior, or in blocks whose sizes are not powers of two; ConfigMismatchError
     for a density (which has no prior) with q = prior, and if the Laplace fit fails.
 
     Source: Bardenet (2021), section 4.1; Cappé et al. (2008) (``mixture``); Owen (1997), Gerber

@@ -144,8 +144,8 @@ class AscendedGuide(GuideFit[T], Generic[T]):
 
     @torch.no_grad()
     def checks(self, run: FinishedRun) -> list[Check]:
-        """Check by the shape k̂ of log π(θ) − log q(θ) that draws θ [S, P] of q could be weighted
-        to the density π of a problem.
+        """Check that draws θ [S, P] of q can be reweighted to the density π of a problem, by the
+        shape k̂ of log π(θ) − log q(θ).
 
         Source: Yao et al. (2018), section 3.2."""
         if not isinstance(run.problem, Density):

@@ -29,7 +29,7 @@ class BernoulliNaiveBayes(nn.Module, BoundsMargins):
         self.smoothing = smoothing
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
-        """θ_ci = (n_ci + α)/(n_c + 2α) and π_c = (n_c + α)/(N + αC), n_ci the number of mails of
+        """θ_ci = (n_ci + α)/(n_c + 2α) and π_c = (n_c + α)/(N + αC), n_ci the number of emails of
         class c with x_i = 1.
 
         Raises:

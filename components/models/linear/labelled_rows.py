@@ -52,7 +52,7 @@ class TwoClasses:
 
 @dataclass(frozen=True)
 class ManyClasses:
-    """Rows x_b with labels out of C; zero if the label is missing."""
+    """Rows x_b with labels of C classes; zero if the label is missing."""
 
     rows: Tensor  # [B, D]
     labels: Tensor  # [B], arbitrary if missing

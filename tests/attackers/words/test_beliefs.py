@@ -41,7 +41,7 @@ def test_beliefs_are_beta_draws():
 
 
 def estimate_one(odds, which, n):
-    """p̂ of one candidate, drawn jointly for two mails; the second lists its candidates in another
+    """p̂ of one candidate, drawn jointly for two emails; the second lists its candidates in another
     order."""
     both = torch.cat([odds, odds.flip(1)])
     places = torch.tensor([which, odds.shape[1] - 1 - which])
@@ -82,7 +82,7 @@ def test_one_candidate_frequency_matches_joint_draws():
     n = 20_000
     odds = normal(g, 4, 20)
     odds[1, 5:] = torch.inf
-    odds[2, 1:] = torch.inf  # no other mail to send
+    odds[2, 1:] = torch.inf  # no other email to send
     all_of_them = attack_frequencies(odds, 0.5, n, g)
     for which in range(5):
         frequency = estimate_frequency(torch.tensor([which, which, 0, which]), odds, 0.5, n, g)

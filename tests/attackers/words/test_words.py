@@ -1,4 +1,4 @@
-"""Attacks on words compared with every mail that could be sent."""
+"""Attacks on words compared with every email that could be sent."""
 
 import math
 
@@ -43,7 +43,7 @@ def test_attack_minimises_equation_3_11(model, direction):
         attacked = attack.perturb(victim, x, y, Streams(0), eps)
         for row, sent, label in zip(rows(x), rows(attacked), y[:, 0].tolist(), strict=True):
             if label == 0:
-                assert sent == row  # integrity violation: innocent mails are unchanged
+                assert sent == row  # integrity violation: innocent emails are unchanged
                 continue
             every = neighbours(row, eps, direction)
             p = posterior.predict(torch.tensor(every, dtype=x.dtype), None).probs[:, 0, 1]

@@ -142,7 +142,7 @@ WIDE = [
 @pytest.mark.parametrize("posterior", WIDE)
 def test_stein_identities_fail_without_the_jacobian_of_a_scale(posterior):
     """The missing ∇ log|det J| = 1 is detectable if the posterior is wide; literal formulas cover
-    posteriors that many data make narrow."""
+    posteriors that are narrow because there are many data."""
     density, values, *_ = reference(posterior)
     lost = torch.zeros(density.dim, dtype=F64)
     lost[1 if posterior.startswith("garch") else -1] = 1.0

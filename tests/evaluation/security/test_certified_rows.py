@@ -1,4 +1,4 @@
-"""Certified rows, compared with all possible mails, grids of inputs and adaptive attacks."""
+"""Certified rows, compared with all possible emails, grids of inputs and adaptive attacks."""
 
 import pytest
 import torch
@@ -40,8 +40,8 @@ def test_certified_rows_match_grid():
 @pytest.mark.parametrize("direction", ["insertion", "flip"])
 @pytest.mark.parametrize("model", ["naive_bayes", "logistic_lasso", "mlp"])
 def test_certified_mails_match_enumeration(model, direction):
-    """Up to two words, and for linear logits with more words, a mail is certified exactly if no set
-    of changes breaks it; for a network with more words, only unbroken mails are certified."""
+    """An email is certified exactly if no set of changes breaks it, up to two words, or more for
+    linear logits; for a network with more words, only unbroken emails are certified."""
     problem = words(n=60, n_words=6)
     y = problem.test.y
     if model == "mlp":

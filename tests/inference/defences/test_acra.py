@@ -1,4 +1,4 @@
-"""ACRA and Dalvi's classifier compared with sums over all possible mails."""
+"""ACRA and Dalvi's classifier compared with sums over all possible emails."""
 
 import math
 
@@ -43,7 +43,7 @@ def cheapest(base, x, most, direction, insertion=1.0, removal=1.0):
 
 
 def brute(base, seen, p, most, direction, u=((1, 0), (0, 1))):
-    """(3.9) summed over all 2^D mails: the two terms of the expected utility of predicting 1, and
+    """(3.9) summed over all 2^D emails: the two terms of the expected utility of predicting 1, and
     of predicting 0."""
     total = 0.0
     every = neighbours((0,) * len(seen), len(seen), "insertion")

@@ -16,7 +16,7 @@ from runner.execution.rng import Streams
 
 
 def reachable_patterns(K, *mails):
-    """Mails with attacks that cause these error patterns of the members [n, 2^K]."""
+    """Emails with attacks that cause these error patterns of the members [n, 2^K]."""
     out = torch.zeros(len(mails), 2**K, dtype=torch.bool)
     for i, patterns in enumerate(mails):
         for pattern in patterns:
@@ -32,7 +32,7 @@ def test_patterns_are_binary_digits_of_their_numbers():
 
 def test_mixture_is_uniform_or_pure_in_extreme_cases():
     singly = [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
-    clean = [(1, 0, 0)], [(0, 0, 0)]  # the first member errs on one innocent mail of two
+    clean = [(1, 0, 0)], [(0, 0, 0)]  # the first member errs on one innocent email of two
     targeted = reachable_patterns(3, *[singly] * 20, *clean)
     q = best_mixture(targeted, 3)
     assert q.tolist() == pytest.approx([1 / 3] * 3)  # although other members are better
@@ -65,7 +65,7 @@ def fit_mixture(problem, **keys):
 
 
 def test_recorded_best_reply_matches_attack():
-    """Each mixture's error under word_insertion of the mixture's votes, over the training mails."""
+    """Each mixture's error under word_insertion of its votes, over the training emails."""
     problem = words(n=150, n_words=8, seed=2)
     attack = component("attacker", "word_insertion", against="undefended", exact=1)
     x = problem.train.x

@@ -44,7 +44,7 @@ def slope(theta, x, y, scale):
 
 
 def worst_attack(theta, x, label, most):
-    """(3.11) by search over all mails with at most ``most`` additional words; innocent mails do not
+    """(3.11) by search over all emails with at most ``most`` added words; innocent emails do not
     change."""
     if not label:
         return x

@@ -34,7 +34,7 @@ def fit_estimator(problem: Supervised, name="naive_bayes", **options) -> FittedE
 
 
 def neighbours(x: tuple[int, ...], most: int, direction: str) -> list[tuple[int, ...]]:
-    """Every z reachable from x, by enumeration of all 2^D mails."""
+    """Every z reachable from x, by enumeration of all 2^D emails."""
     out = []
     for z in itertools.product((0, 1), repeat=len(x)):
         pairs = list(zip(x, z, strict=True))

@@ -95,8 +95,8 @@ def evidence_z(log_w: torch.Tensor, exact: torch.Tensor) -> float:
 
 
 def best_likelihood(x: Tensor, noise: float = 0.3) -> float:
-    """Mean log-likelihood of the best probabilistic PCA with two factors, and with a free noise
-    variance or at least that of the start."""
+    """Mean log-likelihood of the best probabilistic PCA with two factors and a noise variance of at
+    least its start, ``noise``."""
     values = torch.linalg.eigvalsh(torch.cov(x.T, correction=0))
     spectrum = torch.cat([values.new_full((2,), noise), values[2:].clamp_min(noise)])
     D = x.shape[1]

@@ -56,13 +56,13 @@ class Location(nn.Module):
         return batch.x
 
     def row_gradients(self, x, noise):
-        """Gradients ĝ_b [S, B, P] of each row, without bend."""
+        """Gradients ĝ_b [S, B, P] of each row, if ``bend`` is 0."""
         scale = self.s.detach().exp()
         pull = x - self.a.detach() - scale * noise
         return torch.cat([pull, pull * scale * noise], -1)
 
     def exact(self, x):
-        """Gradient of the bound of all rows, without bend."""
+        """Gradient of the bound of all rows, if ``bend`` is 0."""
         return torch.cat([(x - self.a).sum(0) - self.a, -len(x) * (2 * self.s).exp()]).detach()
 
 
