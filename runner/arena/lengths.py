@@ -175,7 +175,7 @@ def rehearse_replicate(overrides: list[str], start_limits: Limits | None = None)
         job = prepare(compose([*overrides, *SHORT, f"output_dir={folder}"]))
         try:
             return readable_lines(rehearse(job, start_limits))
-        except (NumericalError, RunnerError):
+        except (NumericalError, RunnerError, ConfigMismatchError):  # the run reports it
             return []
 
 

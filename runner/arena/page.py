@@ -37,6 +37,7 @@ STATES = {
     "over budget": "over budget",
     "diverged": "diverged",
     "incomplete": "incomplete",
+    "no score": "no score",
     "not run": "not run",
     "not applicable": "n/a",
 }

@@ -181,8 +181,7 @@ def print_board(board: Board) -> None:
     )
     print_fact("columns  ", f"{meaning}; {FAILED_CHECK_MARK}: problems on which checks failed")
     print_fact("rows     ", f"{len(shown)} of {board.lines['row'].nunique()}; the page shows all")
-    is_unfinished = board.lines["row"].isin(board.own) & (board.lines["state"] != "done")
-    unfinished = board.lines[is_unfinished]
+    unfinished = board.results.query("row in @board.own and state != 'done'")
     for (row, state), group in unfinished.groupby(["row", "state"], sort=False):
-        names = ", ".join(group["problem"].unique())
+        names = ", ".join(group.index.unique("problem"))
         print_fact("problems ", f"of {row}, {STATE_WORDS.get(str(state), state)}: {names}")

@@ -33,6 +33,12 @@ class Board:
         return [row.name for row in self.user_rows]
 
     @cached_property
+    def results(self) -> pd.DataFrame:
+        """Results by row and problem, from the score that determines the places."""
+        solve = self.suite.solve
+        return mean_results(self.lines, solve.metric if solve else self.suite.metrics[0])
+
+    @cached_property
     def costs(self) -> dict[float, pd.DataFrame]:
         """Cost of solving each problem, by tolerance; the first tolerance decides the places.
         Empty if the suite does not define solved problems.
@@ -58,7 +64,7 @@ class Board:
             return []
         first, *_ = self.costs.values()
         counts = zip(*(np.isfinite(each).sum(axis=1) for each in self.costs.values()), strict=True)
-        states = count_states(mean_results(self.lines, self.suite.solve.metric))
+        states = count_states(self.results)
         board = place_rows(first).assign(
             counts=pd.Series([*counts], first.index),
             median_cost=first.replace(np.inf, np.nan).median(axis=1),

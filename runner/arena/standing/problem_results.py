@@ -37,7 +37,8 @@ def mean_results(lines: pd.DataFrame, metric: str) -> pd.DataFrame:
     """State, mean score over replicates and mean costs by kind, for each row and problem.
 
     A row without some replicates of a problem is incomplete on that problem.  Infinite scores, and
-    scores a million times the median size of the others, count as divergences.
+    scores a million times the median size of the others, count as divergences.  A replicate without
+    a score that other rows have leaves the row without a score.
     """
     names = {metric: "score"} | {COST_PREFIX + kind: kind for kind in list_costs(lines)}
     final = final_lines(lines)
@@ -50,11 +51,14 @@ def mean_results(lines: pd.DataFrame, metric: str) -> pd.DataFrame:
     sizes = results["score"].abs()
     medians = sizes.where(np.isfinite(sizes)).groupby(level="problem").transform("median")
     is_far = np.isinf(sizes) | (sizes > (DIVERGED * medians).replace(0.0, np.inf))
-    return _unscore(results, is_far, "diverged")
+    results = _unscore(results, is_far, "diverged")
+    is_empty = results["score"].isna() & results["state"].isin(SCORED)
+    others = results["score"].notna().groupby(level="problem").transform("any")
+    return _unscore(results, is_empty & others, "no score")
 
 
 def _unscore(results: pd.DataFrame, where: pd.Series[bool], state: str) -> pd.DataFrame:
-    """Results in which the ``places`` that are True get another state and lose their score."""
+    """Results in which the places where ``where`` is True get another state and lose their score."""
     scores = results["score"].mask(where)
     return results.assign(score=scores, state=results["state"].mask(where, state))
 

@@ -1,9 +1,12 @@
 """Suites of the arena, and the length of a run by its budget."""
 
+from unittest.mock import Mock
+
 import pytest
 import yaml
 from support.runs.arena_suites import TOY, make_line, toy
 
+from components.errors import ConfigMismatchError
 from runner.arena import lengths, rows
 from runner.arena.scores import (
     read_kept_lines,
@@ -124,6 +127,13 @@ def test_length_of_a_row_follows_its_budget():
 
 def test_start_beyond_the_budget_ends_the_probe():
     _, words = find_words("inference=importance_sampling")
+    assert words[0] == f"steps={2 * lengths.PROBES[0]}"
+
+
+def test_method_that_crashes_is_run_to_report_its_error(monkeypatch):
+    error = ConfigMismatchError("step: planted crash")
+    monkeypatch.setattr("runner.execution.execute.rehearse", Mock(side_effect=error))
+    _, words = find_words("inference=sgld")
     assert words[0] == f"steps={2 * lengths.PROBES[0]}"
 
 

@@ -35,8 +35,9 @@ def write_lines(row, problem, errors, replicate=0, state="done", unit=1.0):
     ]
 
 
-def write_row(row, unit=1.0, problems=PROBLEMS, replicates=REPLICATES, **keys):
-    errors = [1.0, 0.5, 0.05, 0.02]
+def write_row(
+    row, unit=1.0, problems=PROBLEMS, replicates=REPLICATES, errors=(1.0, 0.5, 0.05, 0.02), **keys
+):
     return [
         line
         for problem in problems
@@ -64,6 +65,11 @@ def place(lines):
 def test_replicate_solves_once_its_error_stays_below(errors, cost):
     lines = to_frame(write_lines("a", "p", errors))
     assert costs_of_replicates(lines, "error", TOLERANCE).item() == cost
+
+
+def test_rows_without_any_score_solve_nothing():
+    costs = costs_to_solve(to_frame([make_line("a", "p", None, "failed")]), "error", 0.1, 1)
+    assert costs.to_numpy().tolist() == [[math.inf]]
 
 
 def test_density_costs_a_third_of_a_gradient():
@@ -98,6 +104,12 @@ def plant(flaw):
     if flaw == "not applicable on eight":
         fine = write_row("planted", problems=PROBLEMS[8:])
         return fine + [make_line("planted", p, None, "not applicable") for p in PROBLEMS[:8]]
+    if flaw == "wrong on one moment":
+        return write_row("planted", errors=[1.0, 0.5, 0.5, 0.5])
+    if flaw == "ends with NaN":
+        return write_row("planted", errors=[1.0, 0.05, 0.02, math.nan])
+    if flaw == "three budgets":
+        return write_row("planted", unit=3.0)
     if flaw == "over budget":
         return write_row("planted", state="over budget")
     if flaw == "doubted everywhere":
@@ -117,6 +129,9 @@ def plant(flaw):
         "fails on nine",
         "no score on eight",
         "not applicable on eight",
+        "wrong on one moment",
+        "ends with NaN",
+        "three budgets",
         "over budget",
         "doubted everywhere",
         "one replicate is missing",
