@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import inspect
 import os
@@ -44,19 +45,20 @@ def compiled(
     """
 
     def decorate(loop: Callable[P, R]) -> Callable[P, R]:
-        @cache
-        def build() -> Callable[P, R]:
-            return _compile(loop, fast, inline, allocates)
-
         @wraps(loop)
         def call(*args: P.args, **keys: P.kwargs) -> R:
-            return build()(*args, **keys)
+            gc.disable()  # garbage collection takes a tenth of a compilation
+            try:
+                return _compile(loop, fast, inline, allocates)(*args, **keys)
+            finally:
+                gc.enable()
 
         return call
 
     return decorate
 
 
+@cache
 def _compile(loop: Callable[P, R], fast: bool, inline: bool, allocates: bool) -> Callable[P, R]:
     from numba import config, njit  # imported here because it takes half a second
     from numba.extending import register_jitable
