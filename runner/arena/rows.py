@@ -112,7 +112,8 @@ def prepare_row(
     fresh: bool = False,
     only: Sequence[str] = (),
 ) -> Snapshot:
-    """Snapshot of a row, in which the runs selected by ``only`` are frozen now unless they were.
+    """Snapshot of a row, in which the runs selected by ``only`` are frozen now unless they were
+    frozen before.
 
     Raises:
         ConfigError: the snapshot has other overrides, or the row cannot be frozen.

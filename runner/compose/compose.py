@@ -212,7 +212,7 @@ def list_overrides(hydra: Any) -> list[str]:
 
 
 def without_hydra(cfg: DictConfig, hydra: Any = None) -> Composed:
-    """Separate a job's config from Hydra's part, which Hydra passes to jobs of its own apart."""
+    """Separate a job's config from Hydra's part, which Hydra passes to its own jobs separately."""
     OmegaConf.set_struct(cfg, False)
     hydra = hydra or cfg.pop("hydra")
     experiment = hydra.runtime.choices.get("experiment")

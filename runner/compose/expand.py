@@ -35,7 +35,8 @@ from runner.errors import ConfigError, nearest
 
 
 def expand(config: Values, explicit: Collection[str], is_smoke: bool) -> tuple[Values, list[str]]:
-    """Complete a composed config; keys of the experiment that do not fit a chosen component go.
+    """Complete a composed config; keys of the experiment that do not fit a chosen component are
+    dropped.
 
     Args:
         config: the config, with the smoke overrides of a smoke run.

@@ -50,7 +50,7 @@ class ResolvedConfig:
 
     @property
     def overrides(self) -> list[str]:
-        """Resolved command-line settings that can change a result, the name of the run."""
+        """Resolved command-line settings that can change a result; they name the run."""
         settings = []
         for key in sorted(self.explicit):
             value = value_at(self.config, key)

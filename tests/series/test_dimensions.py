@@ -32,5 +32,7 @@ def test_sizes_equal_those_of_the_model():
             return x[..., :1]
 
     assert model_dims(Model(), cpu) == (2, 1)
-    with pytest.raises(ConfigMismatchError, match=r"1 values at a time, .* dataset=test has 2"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"1 values at a time, .* dataset=test has 2; change the model"
+    ):
         check_sizes(problem, Model())

@@ -106,5 +106,8 @@ def test_oracle_requires_the_law_of_the_noise(make_job):
     problem = problem.attack(attacker, rng)
     # an attacker without this law
     problem.attacker = component("attacker", "exponential_smoother")
-    with pytest.raises(ConfigMismatchError, match="does not provide its noise distribution"):
+    with pytest.raises(
+        ConfigMismatchError,
+        match=r"does not provide its noise distribution; .*gaussian_contamination",
+    ):
         component("model", "contaminated_ssm").build(problem, rng)

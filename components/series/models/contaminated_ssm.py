@@ -100,7 +100,8 @@ class ContaminatedSSM(UnknownParameterModel):
         law = problem.attacker
         if law is not None and not isinstance(law, NoiseLaw):
             raise ConfigMismatchError(
-                f"model={self.name}: attacker={law.name} does not provide its noise distribution"
+                f"model={self.name}: attacker={law.name} does not provide its noise distribution; use one "
+                "that does (gaussian_contamination, student_t_outliers, multiplicative_exponential, missing)"
             )
         if self.unknown.given_priors:
             return UnknownContaminated(system, law, self.unknown)

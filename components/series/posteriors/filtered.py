@@ -79,7 +79,7 @@ class Filtering:
         return {name: trace.rows[-1] for name, trace in self.rows.items()}
 
     def current_posterior(self) -> Filtered:
-        """The posterior after the times so far."""
+        """The posterior after the time steps so far."""
         like = self.log_normaliser
         summaries = dict.fromkeys(SUMMARIES, torch.empty(len(like), 0, 0).to(like))
         for name, trace in self.rows.items():

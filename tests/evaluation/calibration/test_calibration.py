@@ -139,7 +139,9 @@ def test_model_without_simulator_is_refused(line):
         check_simulates(flat, problem, "mlp")
     problem_before = settings.build(problem, rng)
     after = settings.model_copy(update={"prior_scale": 2.0}).build(problem, rng)
-    with pytest.raises(ConfigMismatchError, match="prior depends on the labels"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"prior depends on the labels.*; calibration requires a prior"
+    ):
         check_prior(
             problem_before, after, problem_before.sample_prior(1, rng.noise), "linear_regression"
         )

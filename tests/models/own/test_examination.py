@@ -84,14 +84,16 @@ def test_logits_between_0_and_1_remain_logits():
 
 def test_declared_logits_are_accepted_unless_rows_sum_to_one():
     build(classes(), outputs="logits", last="sigmoid")
-    with pytest.raises(ConfigMismatchError, match="sums to one"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"sums to one.*; set model.outputs=probabilities"
+    ):
         build(classes(), outputs="logits", last="softmax")
 
 
 def test_independent_class_probabilities_are_normalised():
     with pytest.warns(
         QuestionableConfigWarning,
-        match=r"rows of .*Victim sum .* divided by its sum",
+        match=r"rows of .*Victim sum .* by its sum; return probabilities",
     ):
         net = build(classes(), outputs="probabilities", last="sigmoid")
     p = net._answers(net.theta, classes().test.x)
