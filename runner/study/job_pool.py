@@ -9,12 +9,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from runner.catalogue.settings import Values
 from runner.study.executor import GRACE_SECONDS, Executor, log_file
+from runner.study.fork_server import ForkedRun, Server
 from runner.study.left_going import DetachedRun
 from runner.study.snapshot import FrozenRun, Snapshot
 
@@ -78,6 +80,7 @@ STOPPED_EXIT_CODES = (
     -signal.SIGKILL,
 )
 
+IS_LINUX = sys.platform == "linux"  # forks are safe there
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -111,6 +114,7 @@ class JobPool(Executor):
     gpus: GpuSlots = field(default_factory=GpuSlots)
     drop_late: Callable[[list[FrozenRun]], None] = lambda waiting: None
     is_hard: bool = False  # after a second Ctrl-C
+    _servers: dict[tuple[tuple[str, str], ...], Server] = field(default_factory=dict)
 
     def note_signal(self, signum: int, _frame: Any) -> None:
         """Handle the signals that stop the pool."""
@@ -126,20 +130,45 @@ class JobPool(Executor):
             return
         log.parent.mkdir(parents=True, exist_ok=True)
         gpu = self.gpus.take(run.config)
+        variables = run_variables(self.snapshot, run)
+        process: ForkedRun | subprocess.Popen[bytes] | None
         with lock, log.open("ab") as file:
             # a separate session: Ctrl-C reaches only this process, which then stops the others in
             # order.
-            process = subprocess.Popen(
+            process = self._fork(run, variables, lock.fileno(), file.fileno())
+            process = process or subprocess.Popen(
                 self.command(self.snapshot, run),
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **run_variables(self.snapshot, run), **gpu},
+                env={**os.environ, **variables, **gpu},
                 start_new_session=True,
                 pass_fds=[lock.fileno()],
             )
             lock.write(f"{process.pid} {os.getpid()}")
         self.add(run, process, gpu)
+
+    def _fork(
+        self, run: FrozenRun, variables: dict[str, str], lock: int, log: int
+    ) -> ForkedRun | None:
+        """A run forked by the server with these environment variables; None if it needs a process of
+        its own or the server has died."""
+        if self.command is not command or run.config.get("device") != "cpu" or not IS_LINUX:
+            return None
+        key = tuple(variables.items())
+        if key not in self._servers or not self._servers[key].is_alive():
+            self._servers[key] = Server(variables)
+        with suppress(OSError):
+            return self._servers[key].start(self.snapshot, run, lock, log)
+        return None
+
+    def go(self, runs: list[FrozenRun]) -> None:
+        """Execute all runs in order, until a signal stops the pool."""
+        try:
+            super().go(runs)
+        finally:
+            for server in self._servers.values():
+                server.close()
 
     def start_waiting(self) -> None:
         """Start waiting runs as long as job and GPU slots are free."""
@@ -154,7 +183,7 @@ class JobPool(Executor):
         for job in [g for g in self.going if g.process.poll() is not None]:
             self.going.remove(job)
             self.gpus.give(job.gpu)
-            is_detached = isinstance(job.process, DetachedRun)
+            is_detached = type(job.process) is DetachedRun
             if self.stopped_by is None and is_detached and not job.process.has_ended():
                 # a detached run was stopped: this study resumes it
                 self.waiting.append(job.run)

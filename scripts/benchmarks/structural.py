@@ -28,8 +28,6 @@ REGRESSORS = 7
 BLOCK = 100  # sweeps per compiled call; their numbers fit into a core's cache
 ONE = "draws of one chain against bsts-causalimpact"
 MANY = "draws of 32 chains against bsts-causalimpact"
-EFFECTIVE = "ESS of level σ against NUTS"
-DRAWS = "draws against NUTS"
 FIT = "4,000 draws with channels in 3 s"
 
 
@@ -54,43 +52,6 @@ def build_rust(y: Array, X: Array, chains: int) -> Callable[[int], Array]:
         fit = run_gibbs_sampler(y=y, x=columns, pre_end=TIMES, niter=n, **keys)
         beta = np.array(fit.beta).reshape(len(fit.sigma_obs), -1)
         return np.column_stack([fit.sigma_obs, fit.sigma_level, beta])
-
-    return run
-
-
-def build_nuts(y: Array) -> Callable[[int], Array]:
-    """NumPyro's NUTS after warm-up and compilation, with the random walk parameterised by innovations
-    in units of σ."""
-    with peer_imports():
-        import jax
-        import jax.numpy as jnp
-        import numpyro
-        from numpyro import distributions as dist
-        from numpyro.infer import MCMC, NUTS
-
-    numpyro.enable_x64()
-    observations = jnp.asarray(y[:TIMES])
-
-    def model() -> None:
-        level = numpyro.sample("level", dist.Gamma(DF / 2, DF * GUESS**2 / 2)) ** -0.5
-        noise = numpyro.sample("noise", dist.Gamma(0.005, 0.005)) ** -0.5
-        z = numpyro.sample("z", dist.Normal(0, 1).expand([TIMES - 1]).to_event(1))
-        first = numpyro.sample("first", dist.Normal(observations[0], 1.0))
-        path = first + jnp.concatenate([jnp.zeros(1), jnp.cumsum(level * z)])
-        numpyro.sample("y", dist.Normal(path, noise).to_event(1), obs=observations)
-
-    mcmc = MCMC(NUTS(model), num_warmup=1000, num_samples=1000, progress_bar=False)
-    mcmc.run(jax.random.PRNGKey(0))
-    mcmc.post_warmup_state = mcmc.last_state
-    mcmc.run(jax.random.PRNGKey(1))  # compiles the sampler without warm-up
-
-    def run(n: int) -> Array:
-        mcmc.post_warmup_state = mcmc.last_state
-        mcmc.run(mcmc.post_warmup_state.rng_key)
-        samples = mcmc.get_samples()
-        return np.column_stack(
-            [np.asarray(samples["noise"]) ** -0.5, np.asarray(samples["level"]) ** -0.5]
-        )
 
     return run
 
@@ -199,36 +160,15 @@ def compare_with_rust(n: int, repeats: int, report: Report) -> None:
         report.compare(case, seconds["ours"], seconds["Rust"])
 
 
-def compare_with_nuts(n: int, repeats: int, report: Report) -> None:
-    ours = build_ours(*draw_series(0), 1)
-    nuts = build_nuts(draw_series(0)[0])
-    ours(1000)
-    theirs = np.concatenate([nuts(1000) for _ in range(4)])
-    assert_equal("NUTS", draw_level(5 * n), theirs)
-    sizes: dict[str, list[float]] = {"ours": [], "NUTS": []}
-
-    def inspect(name: str, draws: Array) -> None:
-        sizes[name].append(bulk_ess(draws[:, 0, 1] if name == "ours" else draws[:, 1]))
-
-    ways = {"ours": partial(ours, n), "NUTS": partial(nuts, 1000)}
-    seconds = report.time(ways, repeats, warmups=0, inspect=inspect)
-    per_second = {name: np.array(sizes[name]) / seconds[name] for name in ways}
-    report.record(EFFECTIVE, per_second["ours"] / per_second["NUTS"])
-    report.record(DRAWS, n / seconds["ours"] / (1000 / seconds["NUTS"]))
-
-
 def measure(options: Namespace, report: Report) -> None:
-    """Gibbs sweeps of a structural series against bsts-causalimpact (Rust) and NumPyro's NUTS.
+    """Gibbs sweeps of a structural series against bsts-causalimpact (Rust).
 
-    The comparison covers draws per second with spike and slab, for one chain and for 32 together,
-    against the Rust sampler; and, for a level without columns, effective draws of the level's σ and
-    draws per second against NUTS.  Means of both σ of the level, and of β with three columns always
-    included, must agree within 4 Monte-Carlo errors.  With candidate columns only the speed of the
-    Rust sampler is compared, not its posterior, because its Bayes factor has 1/(1 + g) instead of
-    g/(1 + g).  The last case is a fit of 4,000 draws with a level, five channels and seven
-    regressors.
+    The comparison covers draws per second with spike and slab, for one chain and for 32 together.
+    Means of both σ of the level, and of β with three columns always included, must agree within 4
+    Monte-Carlo errors.  With candidate columns only the speed is compared, not the posterior,
+    because the peer's Bayes factor has 1/(1 + g) instead of g/(1 + g).  The last case is a fit of
+    4,000 draws with a level, five channels and seven regressors.
     """
-    for compare in (compare_with_rust, compare_with_nuts):
-        with suppress(AbsentPeer):
-            compare(options.draws, options.repeats, report)
+    with suppress(AbsentPeer):
+        compare_with_rust(options.draws, options.repeats, report)
     report.record(FIT, 3 / report.time({FIT: fit}, options.repeats)[FIT])

@@ -15,7 +15,6 @@ from components.contracts.roles import Setting
 from components.problems.supervised import Supervised
 from runner.disk import conf_folders
 from runner.execution.rng import Streams
-from scripts.benchmarks.harness import Way
 
 
 def component(role: str, name: str, **keys: Any) -> Any:
@@ -41,18 +40,6 @@ def train(method: Any, model: Any, problem: Any, rng: Any, steps: int) -> Any:
     for _, batch in problem.batches(method.requires.batch_kind, rng, 0, steps):
         state, _ = method.step(state, batch, rng)
     return state
-
-
-def steps_of(inference: Any, problem: Any, batch: Any, model: Any, rng: Any) -> Way:
-    """Function that takes one step of an inference method per call and returns its info."""
-    state = inference.init(model, problem, rng)
-
-    def step() -> Any:
-        nonlocal state
-        state, info = inference.step(state, batch, rng)
-        return info
-
-    return step
 
 
 def regression(x: Any, y: Any, batch_size: int | None = None) -> Supervised:
