@@ -36,7 +36,16 @@ def list_figures(board: Board, rows: Sequence[str], ranked: Ranked) -> list[dict
         draw_frontier(suite, board.lines, rows),
         draw_pairs(suite, board.lines, rows),
     ]
-    return [_view(picture) for picture in pictures if picture]
+    return [
+        {
+            "caption": picture.caption,
+            "base64": base64.b64encode(picture.render(dpi=110)).decode(),
+            "chart": picture.chart,
+            "is_broad": picture.figure.get_figwidth() > BROAD,
+        }
+        for picture in pictures
+        if picture
+    ]
 
 
 def draw_boards(
@@ -73,15 +82,6 @@ def draw_boards(
                 for axes in figure.axes:
                     axes.set_yscale("log")
             yield Picture(figure, caption)
-
-
-def _view(picture: Picture) -> dict[str, Any]:
-    return {
-        "caption": picture.caption,
-        "base64": base64.b64encode(picture.render(dpi=110)).decode(),
-        "chart": picture.chart,
-        "is_broad": picture.figure.get_figwidth() > BROAD,
-    }
 
 
 def _draw_ranks(table: TableSpec, standings: list[Standing]) -> Picture | None:

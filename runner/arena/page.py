@@ -54,22 +54,30 @@ def read_board(suite: Suite, budget: str, output_dir: Path) -> Board:
 
 
 def write(board: Board, path: Path, is_published: bool = False) -> Path:
-    """Write the page of a board; ``is_published`` is True if an index is written next to it."""
+    """Write the page of a board, the user's rows first; ``is_published`` is True if an index is
+    written next to it.
+    """
     suite = board.suite
     lines = board.lines
-    rows = list_rows(board)
+    others = set(lines["row"]).difference(board.own)
+    kept = [row for row in suite.rows if row.name in others]
+    rows = [*board.user_rows, *kept] or list(suite.rows)
     reference = next(iter(board.own), None)
     study = suite.to_study(rows).model_copy(update={"reference": reference})
     tables = layout_table(study, None, to_kept(suite, lines))
-    commits = final_lines(lines).set_index(["row", "problem"])["commit"].to_dict()
+    final = final_lines(lines)
+    commits = final.set_index(["row", "problem"])["commit"].to_dict()
     commands = [
         (command_of(board, cell.row, cell.column), commits.get((cell.row.name, cell.column)))
         for laid in tables
         for cell in laid.cells
     ]
     ranked = [(table, board.rank(table)) for table in suite.ranked]
-    ends = set[str]().union(*(each["states"] for each in board.solved))
-    ends = ends.union(*(each.states for _, standings in ranked for each in standings))
+    ends = set[str]().union(*(each.states for _, standings in ranked for each in standings))
+    limits = suite.budgets.get(board.budget, {})
+    words = " or ".join(f"{limit:,.0f} {kind}" for kind, limit in limits.items())
+    notes = [f"Budget {board.budget}, of a replicate: {words}, which is reached first."]
+    notes = [*(notes if limits else []), *(["Nothing has been run yet."] if lines.empty else [])]
     header, leading = tabulate_board(board, ranked[0][1])
     figures = list_figures(board, [row.name for row in rows], ranked)
     context = {
@@ -78,7 +86,7 @@ def write(board: Board, path: Path, is_published: bool = False) -> Path:
         "smoke": False,
         "description": suite.description,
         "draws_anew": suite.draws_anew or "",
-        "notes": _notes(board),
+        "notes": notes,
         "home": is_published,
         "header": header,
         "leading": leading,
@@ -101,19 +109,18 @@ def write(board: Board, path: Path, is_published: bool = False) -> Path:
         "reference": reference,
         "beside": "",
         "changes": {},
-        "provenance": _provenance(board),
+        "provenance": [
+            ("suite", f"{suite.name}, {len(suite.problems)} problems"),
+            ("budget", board.budget or "none"),
+            ("replicates", f"up to {len(final.groupby(['seed', 'replicate']))}"),
+            ("code", ", ".join(filter(None, lines["commit"].unique())) or "–"),
+            ("seconds of kept rows", suite.machine or "–"),
+        ],
         "runs": [],
         "commands": commands,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     return write_page(path, context | embed_figures(figures) | details([], path.parent), TEMPLATE)
-
-
-def list_rows(board: Board) -> list[Row]:
-    """The user's rows, then the suite's rows with scores."""
-    names = set(board.lines["row"]).difference(board.own)
-    kept = [row for row in board.suite.rows if row.name in names]
-    return [*board.user_rows, *kept] or list(board.suite.rows)
 
 
 def to_kept(suite: Suite, lines: pd.DataFrame) -> Kept:
@@ -164,23 +171,3 @@ def command_of(board: Board, row: Row, problem: str) -> str:
         f"runner arena run {board.suite.name} {words} --as '{row.name}'{chosen} "
         f"--only 'problem={problem}'"
     )
-
-
-def _notes(board: Board) -> list[str]:
-    limits = board.suite.budgets.get(board.budget, {})
-    words = " or ".join(f"{limit:,.0f} {kind}" for kind, limit in limits.items())
-    reached = f"Budget {board.budget}, of a replicate: {words}, which is reached first."
-    notes = [reached] if limits else []
-    return notes + (["Nothing has been run yet."] if board.lines.empty else [])
-
-
-def _provenance(board: Board) -> list[tuple[str, str]]:
-    commits = filter(None, board.lines["commit"].unique())
-    counts = len(final_lines(board.lines).groupby(["seed", "replicate"]))
-    return [
-        ("suite", f"{board.suite.name}, {len(board.suite.problems)} problems"),
-        ("budget", board.budget or "none"),
-        ("replicates", f"up to {counts}"),
-        ("code", ", ".join(commits) or "–"),
-        ("seconds of kept rows", board.suite.machine or "–"),
-    ]

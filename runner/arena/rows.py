@@ -79,9 +79,8 @@ def freeze(
         ConfigError: the row is invalid, or cannot be composed with any problem.
     """
     names = {run.name for run in frozen}
-    measured = measure(suite, budget, row, names)
+    study = suite.to_study([measure(suite, budget, row, names)])
     name = snapshot_name(suite, budget, row.name)
-    study = suite.to_study([measured])
     snapshot = snapshots.take(study, name, [], output_dir, modules, frozen)
     runs = [refuse_other_norm(suite, str(run.cell[PROBLEM_KEY]), run) for run in snapshot.runs]
     snapshot = replace(snapshot, runs=runs)
@@ -96,8 +95,10 @@ def freeze(
                 "not; remove reads_truth from its class"
             )
     if missing := [str(run.refused) for run in composed if run.lacks_data]:
-        title = f"{len(missing)} of {len(runs)} problems have no data here and are left out"
-        announce(title, f"{missing[0]}\nWhen the data are available, repeat with --fresh.")
+        announce(
+            f"{len(missing)} of {len(runs)} problems have no data here and are left out",
+            f"{missing[0]}\nWhen the data are available, repeat with --fresh.",
+        )
     snapshots.save(snapshot)
     print_fact("frozen   ", f"{snapshot.file}: {len(composed)} of {len(runs)} runs")
     return snapshot

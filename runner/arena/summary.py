@@ -39,32 +39,28 @@ LISTED = ("suite", "measures", "size", "leader", "time")  # keys of a suite in J
 
 def list_suites() -> int:
     """Print each suite with its metric, its leader and the time of a row on this machine; in a
-    pipe, one line per suite.
+    pipe, one line per suite.  The last budget with kept scores decides the leader.
     """
     for suite in map(load_suite, conf_folders.names(GROUP)):
-        cells = _describe_suite(suite)
+        lines = read_kept_lines(suite)
+        budgets = suite.order_budgets({*lines["budget"]})
+        times = ((budget, time_of_row(suite, budget, lines, suite.problems)) for budget in budgets)
+        listing = ", ".join(
+            f"{time} ({budget})".removesuffix(" ()") for budget, time in times if time
+        )
+        last = lines[lines["budget"].isin(budgets[-1:])]
+        leader = Board(suite, "", last).leader
+        cells = [
+            f"{len(suite.problems)} problems, {last['row'].nunique()} of {len(suite.rows)} rows have scores",
+            f"leader: {leader}" if leader else "",
+            f"a row takes {listing}" if listing else "",
+        ]
         if is_terminal(sys.stdout):
             print_fact(f"{suite.name:<{NAME_WIDTH}}", suite.measures)
             print_fact(" " * NAME_WIDTH, "; ".join(filter(None, cells)))
         else:
             print_table("", LISTED, [[suite.name, suite.measures, *cells]])
     return 0
-
-
-def _describe_suite(suite: Suite) -> list[str]:
-    """Size, leader and times of a suite; the last budget with kept scores decides the leader."""
-    lines = read_kept_lines(suite)
-    budgets = suite.order_budgets({*lines["budget"]})
-    times = ((budget, time_of_row(suite, budget, lines, suite.problems)) for budget in budgets)
-    listing = ", ".join(f"{time} ({budget})".removesuffix(" ()") for budget, time in times if time)
-    last = lines[lines["budget"].isin(budgets[-1:])]
-    leader = Board(suite, "", last).leader
-    size = f"{len(suite.problems)} problems, {last['row'].nunique()} of {len(suite.rows)} rows have scores"
-    return [
-        size,
-        f"leader: {leader}" if leader else "",
-        f"a row takes {listing}" if listing else "",
-    ]
 
 
 def time_of_row(
