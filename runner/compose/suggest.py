@@ -127,8 +127,8 @@ def is_valid_with(composition: Composition, changes: Mapping[str, Any]) -> bool:
         )
         check_draws(values["inference"], resolved.settings)
         for role in CHOSEN:
-            if role in changes and values[role] is not None:
-                _refuse_open_keys(role, values[role])
+            if role in changes and values[role] is not None and _needs_input(role, values[role]):
+                return False
         composition.check(values)
     except (ConfigError, ValueError):
         return False
@@ -145,14 +145,12 @@ def _replacement_values(composition: Composition, role: str, name: str) -> Value
     return component_defaults(role, name) | own_keys | {"name": name}
 
 
-def _refuse_open_keys(role: str, values: Values) -> None:
-    """Refuse a component that needs user input: a value, a file, or an existing folder.
-
-    Raises:
-        ConfigError: a key must be given.
-    """
-    for where, _, part in all_parts(role, values):
-        for key, value in part.items():
-            is_file_open = key == "path" and value is None
-            if is_file_open or value == "???" or (key == "folder" and not Path(value).is_dir()):
-                raise ConfigError(f"{where}.{key}: must be given")
+def _needs_input(role: str, values: Values) -> bool:
+    """True if a component needs user input: a value, a file, or an existing folder."""
+    return any(
+        value == "???"
+        or (key == "path" and value is None)
+        or (key == "folder" and not Path(value).is_dir())
+        for _, _, part in all_parts(role, values)
+        for key, value in part.items()
+    )

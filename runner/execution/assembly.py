@@ -119,10 +119,10 @@ def _load(job: Job, rng: Streams, at_once: int) -> Problem:
         problem.attacker = job.attacker
     if isinstance(problem, Density):
         problem.log_density = metered_density(problem.log_density)
-    return limit_to_one_batch(job, problem, rng) if settings.debug == "overfit" else problem
+    return limit_to_one_batch(problem, rng) if settings.debug == "overfit" else problem
 
 
-def limit_to_one_batch(job: Job, problem: Problem, rng: Streams) -> Problem:
+def limit_to_one_batch(problem: Problem, rng: Streams) -> Problem:
     """Restrict a problem to its first batch, for both training and testing."""
     assert isinstance(problem, Supervised | Unlabelled)  # checked by ``compose.job``
     batches: Iterator[tuple[int, Batch | Rows]] = problem.batches("minibatch", rng, 0, 1)

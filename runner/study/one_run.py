@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
+    from runner.compose.compose import Composed
     from runner.compose.job import Job
     from runner.study.snapshot import FrozenRun, Snapshot
 
@@ -27,8 +26,8 @@ def _watch() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def load_job(argv: list[str]) -> tuple[Snapshot, FrozenRun, DictConfig, Job]:
-    """Load a run of a snapshot from the command line, with its config and its job.
+def load_job(argv: list[str]) -> tuple[Snapshot, FrozenRun, Composed, Job]:
+    """Load a run of a snapshot from the command line, with its composed config and its job.
 
     Raises:
         RunnerError: the run cannot be executed as frozen.
@@ -45,12 +44,12 @@ def load_job(argv: list[str]) -> tuple[Snapshot, FrozenRun, DictConfig, Job]:
     run = next(r for r in study.runs if r.name == argv[1])
     # paths may differ (another folder, another machine), but not the computation
     cfg = OmegaConf.create({**run.config, "output_dir": str(study.output_dir)})
-    cfg.pop("experiment")
     load_blas()
     from runner.compose.compose import Composed
     from runner.compose.job import prepare  # imports torch
 
-    job = prepare(Composed(cfg, run.experiment))
+    composed = Composed(cfg, cfg.pop("experiment"))
+    job = prepare(composed)
     if job.signature != run.signature:
         reason = (
             f"the data are now {job.data}, not {run.data}"
@@ -60,13 +59,12 @@ def load_job(argv: list[str]) -> tuple[Snapshot, FrozenRun, DictConfig, Job]:
         raise ConfigError(
             f"{run.name}: {reason}; take a new snapshot with runner study {study.name} --fresh"
         )
-    return study, run, cfg, job
+    return study, run, composed, job
 
 
 def main(argv: list[str]) -> int:
     """Execute or resume a run; return the exit code of ``runner``."""
     from runner.commands.app import attempt
-    from runner.compose.compose import Composed
     from runner.errors import ConfigError, RunnerError
     from runner.record import usage
     from runner.terminal.printer import complain
@@ -75,11 +73,11 @@ def main(argv: list[str]) -> int:
         threading.Thread(target=_watch, daemon=True).start()
     usage.claim_process()
     try:
-        _, run, cfg, _ = load_job(argv)
+        _, _, composed, _ = load_job(argv)
     except RunnerError as error:
         complain(str(error))
         return 2 if isinstance(error, ConfigError) else 1
-    return attempt(Composed(cfg, run.experiment)).report()
+    return attempt(composed).report()
 
 
 if __name__ == "__main__":
