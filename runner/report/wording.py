@@ -110,10 +110,9 @@ def worse_side(laid: TableLayout) -> str:
         sign = next(iter(kinds))
         return f"{sign.capitalize()} differences are worse" if sign else "Neither sign is better"
     parts = [
-        f"{sign or 'neither sign'} in {join_words([c for c in side if side[c] == sign])}"
-        for sign in kinds
+        f"{sign or 'none'} in {join_words([c for c in side if side[c] == sign])}" for sign in kinds
     ]
-    return f"Sign of a worse difference: {'; '.join(parts)}"
+    return f"Worse differences: {'; '.join(parts)}"
 
 
 def join_words(words: Sequence[str]) -> str:
