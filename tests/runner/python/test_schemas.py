@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,10 +10,12 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from components import registry
 from runner import CONF
 from runner.arena.schemas.command import main
 from runner.arena.schemas.types import DEFINITIONS, parse_words
 from runner.catalogue.new import create
+from runner.commands.cli import _answer
 from runner.disk.read_yaml import load_untrusted
 
 MISTAKES = Path(__file__).with_name("schema_mistakes.txt").read_text("utf-8").splitlines()
@@ -64,16 +64,14 @@ def test_new_files_name_their_schema_and_fit_it(validators, role, tmp_path):
     assert validators[role].is_valid(load_untrusted(path))
 
 
-def test_users_components_are_included(tmp_path):
+def test_users_components_are_included(tmp_path, monkeypatch):
     create("inference", "my_method", tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
     words = ["--to", "schemas", "--config-dir", "conf", "--plugin", "my_method"]
-    path = os.pathsep.join([str(CONF.parent), str(tmp_path)])
-    subprocess.run(
-        [sys.executable, "-m", "runner", "schema", *words],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": path},
-        check=True,
-    )
+    assert _answer(["schema", *words]) == 0
+    registry._registered.pop(("inference", "my_method"))
+    sys.modules.pop("my_method")
     definitions = json.loads((tmp_path / "schemas" / "experiment.json").read_text())["$defs"]
     assert "inference/my_method" in definitions
     key = definitions["inference/sgld"]["properties"]["step_size"]
