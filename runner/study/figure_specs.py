@@ -22,7 +22,7 @@ from runner.errors import ConfigError, nearest
 NOT_A_MAPPING_MESSAGE = "must be a mapping of keys to values"
 WRONG = {  # messages by pydantic's type of error
     "too_short": "empty; give at least one entry",
-    "missing": "missing; give it a value",
+    "missing": "missing; give a value",
     "model_type": NOT_A_MAPPING_MESSAGE,
     "dict_type": NOT_A_MAPPING_MESSAGE,
 }
@@ -47,17 +47,26 @@ class StrictModel(BaseModel):
 
 
 def describe_mistake(error: ValidationError, kind: type[BaseModel]) -> str:
-    """Describe the first error in a study's YAML, an unknown key before a missing one.
+    """Describe the first error in a study's YAML, an unknown key before missing ones.
 
-    The suggested key may belong to another part of the study.
+    All missing keys are listed.  The suggested key may belong to another part of the study.
     """
-    first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
-    where = ".".join(str(p) for p in first["loc"])
+    errors = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+    first = errors[0]
+    same = [one for one in errors if one["type"] == first["type"] == "missing"]
+    where = ", ".join(".".join(str(p) for p in one["loc"]) for one in same or [first])
     message = WRONG.get(first["type"], first["msg"].removeprefix("Value error, "))
     if first["type"] == "extra_forbidden":
+        word = str(first["loc"][-1])
         parts = (kind, *StrictModel.__subclasses__(), *FigureOfRows.__subclasses__())
-        known_keys = dict.fromkeys(key for part in parts for key in part.model_fields)
-        message = f"unknown key{nearest(str(first['loc'][-1]), known_keys)}"
+        known_keys = [key for part in parts for key in part.model_fields]
+        places = " or ".join(
+            name
+            for name, field in kind.model_fields.items()
+            if any(word in part.model_fields and part.__name__ in repr(field) for part in parts)
+        )
+        other = f" here, but one of {places}" if places else nearest(word, known_keys)
+        message = f"unknown key{other}"
     return f"{where}: {message}" if where else message
 
 
