@@ -57,7 +57,7 @@ def _run(argv: list[str]) -> int:
     modules, words = split_plugins(given)
     row = make_row(words, given.name)
     row = read_tuned(suite, budget, row, output_dir)
-    print_plan(suite, budget, row, given.only, jobs, output_dir)
+    print_plan(suite, budget, row, given.only, jobs)
     snapshot = prepare_row(suite, budget, row, output_dir, modules, given.fresh, given.only)
     code = run_remaining(snapshot, select_runs(snapshot, given.only), jobs, launcher)
     return _print_place(given, snapshot, code)

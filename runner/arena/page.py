@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from math import nan
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -59,14 +60,11 @@ def write(board: Board, path: Path, is_published: bool = False) -> Path:
     """
     suite = board.suite
     lines = board.lines
-    others = set(lines["row"]).difference(board.own)
-    kept = [row for row in suite.rows if row.name in others]
-    rows = [*board.user_rows, *kept] or list(suite.rows)
+    rows = list_rows(board)
     reference = next(iter(board.own), None)
     study = suite.to_study(rows).model_copy(update={"reference": reference})
     tables = layout_table(study, None, to_kept(suite, lines))
-    final = final_lines(lines)
-    commits = final.set_index(["row", "problem"])["commit"].to_dict()
+    commits = final_lines(lines).set_index(["row", "problem"])["commit"].to_dict()
     commands = [
         (command_of(board, cell.row, cell.column), commits.get((cell.row.name, cell.column)))
         for laid in tables
@@ -74,10 +72,6 @@ def write(board: Board, path: Path, is_published: bool = False) -> Path:
     ]
     ranked = [(table, board.rank(table)) for table in suite.ranked]
     ends = set[str]().union(*(each.states for _, standings in ranked for each in standings))
-    limits = suite.budgets.get(board.budget, {})
-    words = " or ".join(f"{limit:,.0f} {kind}" for kind, limit in limits.items())
-    notes = [f"Budget {board.budget}, of a replicate: {words}, which is reached first."]
-    notes = [*(notes if limits else []), *(["Nothing has been run yet."] if lines.empty else [])]
     header, leading = tabulate_board(board, ranked[0][1])
     figures = list_figures(board, [row.name for row in rows], ranked)
     context = {
@@ -86,7 +80,6 @@ def write(board: Board, path: Path, is_published: bool = False) -> Path:
         "smoke": False,
         "description": suite.description,
         "draws_anew": suite.draws_anew or "",
-        "notes": notes,
         "home": is_published,
         "header": header,
         "leading": leading,
@@ -109,18 +102,42 @@ def write(board: Board, path: Path, is_published: bool = False) -> Path:
         "reference": reference,
         "beside": "",
         "changes": {},
-        "provenance": [
-            ("suite", f"{suite.name}, {len(suite.problems)} problems"),
-            ("budget", board.budget or "none"),
-            ("replicates", f"up to {len(final.groupby(['seed', 'replicate']))}"),
-            ("code", ", ".join(filter(None, lines["commit"].unique())) or "–"),
-            ("seconds of kept rows", suite.machine or "–"),
-        ],
         "runs": [],
         "commands": commands,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
+    context |= _describe_runs(board)
     return write_page(path, context | embed_figures(figures) | details([], path.parent), TEMPLATE)
+
+
+def list_rows(board: Board) -> list[Row]:
+    """The user's rows, then the suite's rows with scores."""
+    names = set(board.lines["row"]).difference(board.own)
+    kept = [row for row in board.suite.rows if row.name in names]
+    return [*board.user_rows, *kept] or list(board.suite.rows)
+
+
+def _describe_runs(board: Board) -> dict[str, Any]:
+    """Notes and the origin of the scores, as values for the template."""
+    suite = board.suite
+    lines = board.lines
+    limits = suite.budgets.get(board.budget, {})
+    words = " or ".join(f"{limit:,.0f} {kind}" for kind, limit in limits.items())
+    reached = f"Budget {board.budget}, of a replicate: {words}, which is reached first."
+    notes = [reached] if limits else []
+    if lines.empty:
+        notes.append("Nothing has been run yet.")
+    counts = final_lines(lines).groupby(["seed", "replicate"])
+    return {
+        "notes": notes,
+        "provenance": [
+            ("suite", f"{suite.name}, {len(suite.problems)} problems"),
+            ("budget", board.budget or "none"),
+            ("replicates", f"up to {len(counts)}"),
+            ("code", ", ".join(filter(None, lines["commit"].unique())) or "–"),
+            ("seconds of kept rows", suite.machine or "–"),
+        ],
+    }
 
 
 def to_kept(suite: Suite, lines: pd.DataFrame) -> Kept:

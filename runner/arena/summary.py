@@ -8,13 +8,12 @@ import math
 import os
 import sys
 from collections.abc import Collection, Sequence
-from pathlib import Path
 
 import pandas as pd
 
 from components.metrics.names import COST_PREFIX
-from runner.arena.rows import find_snapshots, name_row
-from runner.arena.scores import final_lines, read_kept_lines, read_snapshots
+from runner.arena.rows import name_row
+from runner.arena.scores import final_lines, read_kept_lines
 from runner.arena.standing.boards import Board
 from runner.arena.standing.standings import Standing
 from runner.arena.suite import GROUP, Suite, load_suite
@@ -32,7 +31,7 @@ STATE_WORDS = {"doubted": "checks failed (†)", "short": "too few steps (¶)"}
 NAME_WIDTH = 18  # columns of a suite's name in the list
 CPU_SECONDS = "cpu_seconds"  # the cost that hours are made of
 START_SECONDS = 15.0  # CPU seconds of a run outside its steps: imports, evaluations
-UNKNOWN_TIME = "estimated after the first runs, because no row has scores"
+UNKNOWN_TIME = "estimated after the first runs, because the suite has no kept scores"
 TIME_SOURCE = "without finished runs, estimated from the CPU seconds of other rows"
 LISTED = ("suite", "measures", "size", "leader", "time")  # keys of a suite in JSON
 
@@ -94,21 +93,16 @@ def time_of_row(
     return format_seconds(total / at_once + (replicate if suite.budgets else 0.0))
 
 
-def print_plan(
-    suite: Suite, budget: str, row: Row, only: list[str], jobs: int, output_dir: Path
-) -> None:
+def print_plan(suite: Suite, budget: str, row: Row, only: list[str], jobs: int) -> None:
     """Print the runs selected by ``only`` and their time, before their lengths are measured."""
     planned = plan_selected_runs(suite.to_study([row]), [], only)
     problems = [str(run.cell[PROBLEM_KEY]) for run in planned]
-    n = suite.replicates or 1
     print_fact(
         "plan     ",
         f"{row.name}: {len(problems)} of {len(suite.problems)} problems of "
-        f"{_title(suite, budget)}, {n} replicate{'s' if n > 1 else ''} each, {jobs} in parallel",
+        f"{_title(suite, budget)}, replicates: {suite.replicates or 1}, {jobs} in parallel",
     )
     lines = read_kept_lines(suite)
-    if lines.empty:
-        lines = read_snapshots(suite, budget, find_snapshots(suite, budget, output_dir))
     component = name_row(row.overrides)
     names = [each.name for each in suite.rows if name_row(each.overrides) == component]
     time = time_of_row(suite, budget, lines, problems, jobs, names)

@@ -139,10 +139,10 @@ def test_only_selected_problems_are_measured(toy_suite, tmp_path, monkeypatch):
         assert len(calls) == steps.count(70)
 
 
-def test_plan_estimates_the_time_from_another_budget(toy_suite, tmp_path, capsys):
+def test_plan_estimates_the_time_from_another_budget(toy_suite, capsys):
     suite = toy(budgets=TOY["budgets"] | {"large": {"gradients": 40_000, "densities": 120_000}})
     row = rows.make_row(["inference=sgld"], "mine")
-    plan = [suite, "large", row, ["problem=normal"], 1, tmp_path]
+    plan = [suite, "large", row, ["problem=normal"], 1]
     summary.print_plan(*plan)
     assert "1 of 2 problems of toy, budget large" in (shown := capsys.readouterr().out)
     assert summary.UNKNOWN_TIME in shown
