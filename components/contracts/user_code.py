@@ -49,7 +49,7 @@ def import_object(key: str, place: str) -> Any:
     module, _, name = place.partition(":")
     with reraise_user_error(f"{key}={place}"):
         loaded = importlib.import_module(module)
-    if name not in vars(loaded):
+    if not callable(vars(loaded).get(name)):
         public_names = ", ".join(
             sorted(n for n, v in vars(loaded).items() if callable(v) and not n.startswith("_"))[:6]
         )

@@ -114,11 +114,7 @@ def _values_of_argument(command: str, word: str, words: list[str]) -> list[Candi
     if command == "completion":
         return without_meaning(SCRIPTS)
     if command == "data" and is_first:
-        return [
-            ("list", "available files"),
-            ("fetch", "download"),
-            ("verify", "check the checksums"),
-        ]
+        return without_meaning(("list", "fetch", "verify"))
     if command == "data":
         path = Path(registry.__file__).parent / "datasets" / "catalogue.yaml"
         return without_meaning(map(str, yaml.safe_load(path.read_text(encoding="utf-8"))))

@@ -71,6 +71,7 @@ SHORT = ("id", *CHOICE, "state", "age", "seconds", "checks", "scores")
 
 WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
     ".parquet": to_parquet,
+    ".pq": to_parquet,
     ".csv": to_csv,
     # a list of objects, with null for NaN
     ".json": lambda frame: (

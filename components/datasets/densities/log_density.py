@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -91,7 +90,7 @@ class LogDensity(NormalStart, KnownMoments):
 
         def log_density(theta: Tensor) -> Tensor:
             x, log_jacobian = self._transform(theta)
-            with reraise_user_error(where, user_function):
+            with reraise_user_error(where, user_function.func):
                 return user_function(x) + log_jacobian  # [K]
 
         theta = self.prior_sampler(self.dim, setting, begin)(TRIED, rng.at("data", 0))
@@ -126,13 +125,13 @@ class LogDensity(NormalStart, KnownMoments):
         return x, log_jacobian
 
 
-def _check_density_contract(given: Callable[[Tensor], object], x: Tensor, where: str) -> None:
+def _check_density_contract(given: partial[object], x: Tensor, where: str) -> None:
     """Check the function's contract with a few rows x [S, P].
 
     Raises:
         ConfigMismatchError: the function breaks it.
     """
-    with reraise_user_error(where, given):
+    with reraise_user_error(where, given.func):
         value = given(x)
         single = given(x[:1])
     if not isinstance(value, Tensor) or value.shape != (len(x),):
@@ -140,9 +139,10 @@ def _check_density_contract(given: Callable[[Tensor], object], x: Tensor, where:
         raise ConfigMismatchError(
             f"{where}: returns {got} for theta {list(x.shape)}, must return one number per row, [{len(x)}]; use .sum(1)"
         )
-    if not value.dtype.is_floating_point or not isinstance(single, Tensor) or single.shape != (1,):
+    if value.dtype != x.dtype or not isinstance(single, Tensor) or single.shape != (1,):
         raise ConfigMismatchError(
-            f"{where}: must return floating-point numbers, one per row of theta, also for a single row"
+            f"{where}: returns {value.dtype}, must return one number per row, also for a single row, of "
+            f"the type of theta, {x.dtype}; convert data with .to(theta)"
         )
     if not torch.allclose(value[:1], single, equal_nan=True):
         raise ConfigMismatchError(

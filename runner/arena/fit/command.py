@@ -12,10 +12,10 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from components.datasets.foreign.user_file import describe_file
 from components.metrics.limits import RHAT
 from runner.arena import page
 from runner.arena.command import split_plugins
+from runner.arena.fit.user_file import describe_file
 from runner.arena.given import load_density
 from runner.arena.rows import make_row, measure, read_lines, snapshot_name
 from runner.arena.standing.boards import Board
@@ -60,7 +60,7 @@ def main(argv: list[str]) -> int:
     name, words = describe_file(given.model, given.data)
     given.overrides += words
     given.plugin, words = split_plugins(given)
-    if given.methods:
+    if given.methods is not None:
         for row in rows:  # a name that does not exist or does not fit is an error
             prepare(compose([*base.overrides, *words, *row.overrides]))
     keys = base.model_dump(exclude_unset=True) | load_untrusted(KEYS)
@@ -131,6 +131,8 @@ def find_truth(
     """
     snapshot = run_rows(suite.model_copy(update={"replicates": 1}), "", suite.rows, "truth", given)
     facts = snapshot.facts(snapshot.runs[0]) or {}
+    if error := facts.get("error"):
+        raise RunFailure(f"fit: no truth, so nothing is recommended: the long run failed: {error}")
     scores = {name: values[0] for name, values in facts.get("result", {}).items()}
     rhat = scores.get("rhat", math.inf)
     ess = scores.get("ess", 0.0)
@@ -138,7 +140,7 @@ def find_truth(
     if not (rhat <= RHAT and ess >= LEAST_ESS):
         raise RunFailure(
             f"fit: no truth, so nothing is recommended: {text}, but R̂ ≤ {RHAT} and ESS ≥ {LEAST_ESS:,} "
-            "are required; reparametrise the model, unless the run failed for a reason shown above"
+            "are required; reparametrise the model"
         )
     moments = [
         f"dataset.{key}={[scores[f'{key}/{name}'] for name in names]}" for key in ("mean", "sd")

@@ -137,20 +137,17 @@ class RankResults:
         return "\n".join(lines)
 
 
-def write_results(folder: Path, results: RankResults) -> list[Path]:
-    """Write ``scores.csv`` and the two figures; return their paths."""
+def write_results(folder: Path, results: RankResults) -> None:
+    """Write ``scores.csv`` and the two figures."""
     from components.figures.labels import readable
     from components.figures.samples.calibration import calibration_figures
 
     rows = {name: [*summary, summary.verdict] for name, summary in results.summaries.items()}
     columns = [*RankSummary._fields, "verdict"]
     table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-    paths = [folder / "scores.csv"]
-    write_text(paths[0], table.to_csv(index_label="quantity"))
+    write_text(folder / "scores.csv", table.to_csv(index_label="quantity"))
     rng = np.random.default_rng(SEED)
     figures = calibration_figures(results.ranks, results.draws, results.bins, rng)
     for name, figure in figures.items():
-        paths.append(folder / f"{name}.png")
-        with replace_file(paths[-1]) as temporary:
+        with replace_file(folder / f"{name}.png") as temporary:
             readable(figure).savefig(temporary, format="png", dpi=150)
-    return paths

@@ -12,11 +12,9 @@ from runner.disk.atomic import write_bytes
 from runner.disk.scratch import scratch_folder
 from runner.errors import ConfigError
 from runner.python.export.export_command import SUFFIX
-from runner.python.runs_table import to_csv, to_parquet
+from runner.python.runs_table import WRITERS, to_csv
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.tables import print_json
-
-PARQUET = (".parquet", ".pq")
 
 
 def _parser() -> Parser:
@@ -89,6 +87,6 @@ def main(argv: list[str]) -> int:
         sys.stdout.write(to_csv(frame).decode())
         return 0
     path = Path(arguments.to)
-    write_bytes(path, (to_parquet if path.suffix.lower() in PARQUET else to_csv)(frame))
+    write_bytes(path, WRITERS.get(path.suffix.lower(), to_csv)(frame))
     print(f"{path}: {len(frame):,} predictions")
     return 0

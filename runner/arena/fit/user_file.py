@@ -1,4 +1,4 @@
-"""The dataset that reads a user's file: a function of torch, NumPyro or PyMC, or a Stan program."""
+"""Overrides of the dataset that reads a user's file: a function of torch, NumPyro or PyMC, or a Stan program."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from components.datasets.foreign.foreign_density import read_object
+from runner.errors import ConfigError
 
 IMPORTS = r"(?m)^\s*(?:import|from) (numpyro|pymc)\b"
 
@@ -23,18 +24,21 @@ def describe_file(place: str, data: str | None) -> tuple[str, list[str]]:
         data: a JSON file with keywords of the function, or the data of the program.
 
     Raises:
-        OSError, DataUnavailableError: a file does not exist.
+        ConfigError: the file does not exist, or has no Stan program and no named function.
+        DataUnavailableError: the file of the data does not exist.
         ConfigMismatchError: the data are not a JSON object.
     """
     file, _, name = place.rpartition(":")
-    path = Path(file or place).resolve(strict=True)
+    path = Path(file or place).resolve()
+    if not path.is_file() or path.suffix not in (".stan", ".py" if file else ".stan"):
+        raise ConfigError(f"fit {place}: no file of a model; give FILE.py:FUNCTION or FILE.stan")
     words = [] if data is None else [f"dataset.data='{Path(data).resolve()}'"]
     if path.suffix == ".stan":
         return path.stem, ["dataset=stan", f"dataset.program='{path}'", *words]
     imported = re.search(IMPORTS, path.read_text(encoding="utf-8"))
     if data is not None and not imported:
         values = json.loads(read_object(data, Path())).items()
-        pairs = ", ".join(f"{key}: {json.dumps(value)}" for key, value in values)
+        pairs = ", ".join(f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in values)
         words = [f"dataset.arguments={{{pairs}}}"]
     folders = [str(path.parent), os.environ.get("PYTHONPATH")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
