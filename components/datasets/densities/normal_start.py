@@ -12,6 +12,7 @@ from torch import Tensor
 from components.contracts.roles import Dataset, Setting
 from components.figures.samples.trace import trace
 from components.maths.exponential.standard_draws import standard_normal
+from components.metrics.reference_moments import ReferenceMoments
 from components.problems.density import Density
 
 
@@ -65,10 +66,15 @@ def number_coordinates(n: int) -> list[str]:
 
 
 class KnownMoments(BaseModel):
-    """Optional user-given moments of the parameters, the reference for scoring estimates."""
+    """Optional user-given moments of the parameters, the reference for scoring estimates.
+
+    Moments estimated from draws with an effective sample size ``ess`` have the standard errors
+    √(Var[f]/ess) of f = θ and θ², the latter as for a Gaussian parameter.
+    """
 
     mean: list[FiniteFloat] | None
     sd: list[PositiveFloat] | None
+    ess: PositiveFloat | None
 
     @model_validator(mode="after")
     def _check_moments(self) -> Self:
@@ -77,9 +83,16 @@ class KnownMoments(BaseModel):
         return self
 
     def moments(self, setting: Setting) -> dict[str, Tensor]:
-        """First and second moments [P'] as fields of ``Density``; empty if not given."""
+        """First and second moments [P'] with their errors as fields of ``Density``; empty if not
+        given.
+        """
         if self.mean is None or self.sd is None:
             return {}
         mean = setting.tensor(self.mean)
         sd = setting.tensor(self.sd)
-        return {"mean": mean, "second_moment": mean.square() + sd.square()}
+        moments = ReferenceMoments(mean, mean.square() + sd.square(), None, None, None)
+        known = {"mean": mean, "second_moment": moments.second_moment}
+        if self.ess is None:
+            return known
+        errors = (moments.variances() / self.ess).sqrt()
+        return known | {"mean_error": errors[0], "second_moment_error": errors[1]}

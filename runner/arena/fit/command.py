@@ -124,7 +124,8 @@ def run_rows(
 def find_truth(
     suite: Suite, names: Sequence[str], given: argparse.Namespace
 ) -> tuple[list[str], str]:
-    """The moments of a long run as overrides of the dataset, and its diagnostics in words.
+    """The moments of a long run, with their precision, as overrides of the dataset, and its
+    diagnostics in words.
 
     Raises:
         RunFailure: it failed, its chains disagree, or they have too few independent draws.
@@ -145,6 +146,7 @@ def find_truth(
     moments = [
         f"dataset.{key}={[scores[f'{key}/{name}'] for name in names]}" for key in ("mean", "sd")
     ]
+    moments.append(f"dataset.ess={ess}")
     return moments, text
 
 

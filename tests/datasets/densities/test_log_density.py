@@ -31,6 +31,13 @@ def test_density_with_jacobians_integrates_to_one_over_theta():
     assert torch.allclose(w @ x, double([0.75, 1.0]), atol=1e-5)
 
 
+def test_estimated_moments_have_standard_errors():
+    target = problem(mean=[1.0, 0.0], sd=[2.0, 1.0], ess=100.0)
+    assert torch.allclose(target.mean_error, double([0.2, 0.1]))
+    assert torch.allclose(target.second_moment_error, double([0.48**0.5, 0.02**0.5]))
+    assert problem(mean=[1.0, 0.0], sd=[2.0, 1.0]).mean_error is None
+
+
 def test_real_parameter_equals_theta():
     target = problem(arguments={"sd": 2.0})
     assert target.constrain is None
