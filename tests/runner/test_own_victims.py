@@ -70,19 +70,6 @@ def test_undeclared_probabilities_are_refused(make_job, attacked, last, n_output
         run(make_job(*words, *module(inputs=2, n_outputs=n_outputs, last=last)))
 
 
-@pytest.mark.parametrize("inference", ["map", "deep_ensemble"])
-def test_untrainable_networks_are_refused(make_job, inference):
-    words = [
-        *MOONS[:3],
-        "steps=20",
-        f"inference={inference}",
-        *module("NoGrad", inputs=2, n_outputs=2),
-    ]
-    with pytest.raises(ConfigError, match=r"so training has no effect; remove torch.no_grad"):
-        run(make_job(*words))
-    run(make_job(*words[:3], "inference=fixed", *module("NoGrad", inputs=2, n_outputs=2)))
-
-
 def test_threshold_rule_requires_raw_columns(make_job, tmp_path):
     draw = random.Random(0)
     rows = [(draw.gauss(g, 0.3), draw.gauss(0, 1), g) for g in draw.choices((1, 2, 3), k=300)]

@@ -2,8 +2,7 @@ import math
 
 import pytest
 import torch
-from pydantic import ValidationError
-from support.runs.configured import component, generator, threat
+from support.runs.configured import component, generator
 from support.small.small_problems import classes, train
 from torch.testing import assert_close
 
@@ -95,9 +94,3 @@ def test_victim_without_gradient_is_refused():
     victim = Attacked(method.posterior(state), problem.bounds)
     with pytest.raises(ValueError, match=r"^attacker: .*; attack a network"):
         FGSM.perturb(victim, problem.test.x, problem.test.y, Streams(0), 0.1)
-
-
-@pytest.mark.parametrize("eps", [[], [0.2, 0.1], [0.1, 0.1], [-0.1]])
-def test_sizes_must_increase(eps):
-    with pytest.raises(ValidationError, match=r"eps: .* increasing|eps\.0"):
-        threat(FGSM, eps)

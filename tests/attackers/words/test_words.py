@@ -206,8 +206,3 @@ def test_undefended_attack_is_judged_without_defence():
         "accuracy falls as ε grows",
         "the attack beats random signs of the same size",
     }
-
-
-def test_word_sizes_are_integers():
-    with pytest.raises(ValueError, match="must be whole numbers of changed words"):
-        threat(component("attacker", "word_insertion"), [0, 0.5])

@@ -85,16 +85,21 @@ def test_gradients_equal_autograd_at_any_depth(problem, widths):
 
 
 @pytest.mark.parametrize(
-    "options", [{"noise_spread": None}, {"noise_spread": 0.5}], ids=["flat", "informative"]
+    ("name", "options"),
+    [
+        *(("mlp", MLP | {"noise": "learned", "noise_spread": spread}) for spread in (None, 0.5)),
+        *(
+            ("bnn", BNN | {"precision": precision, "scaling": scaling})
+            for precision in ("learned", "fixed")
+            for scaling in ("none", "fan_in")
+        ),
+        ("mbnn2", {"widths": [3]}),
+        ("mbnn3", {"widths": [3, 4]}),
+    ],
 )
-def test_prior_of_the_noise_equals_autograd(options):
-    agrees("mlp", PROBLEMS["real"], MLP | {"noise": "learned"} | options)
-
-
-@pytest.mark.parametrize("precision", ["learned", "fixed"])
-@pytest.mark.parametrize("scaling", ["none", "fan_in"])
-def test_priors_of_the_bayesian_network_equal_autograd(precision, scaling):
-    agrees("bnn", PROBLEMS["real"], BNN | {"precision": precision, "scaling": scaling})
+def test_priors_and_multi_task_networks_equal_autograd(name, options):
+    """Flat and informative priors of the noise, and all priors of the Bayesian network."""
+    agrees(name, PROBLEMS["real"], options)
 
 
 @pytest.mark.parametrize("name", ["mlp", "bnn"])
@@ -115,11 +120,6 @@ def test_networks_in_blocks_equal_one_batch(monkeypatch, name, problem, noise, r
     for size in (1, 4 * of_one):
         monkeypatch.setattr(dense_network, "CACHE", size)
         assert_close(model.score(theta, batch, True), whole, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", ["mbnn2", "mbnn3"])
-def test_multi_task_networks_equal_autograd(name):
-    agrees(name, PROBLEMS["real"], {"widths": [3] if name == "mbnn2" else [3, 4]})
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

@@ -110,21 +110,19 @@ def test_real_labels_reject_outputs_of_classes():
 
 
 @pytest.mark.parametrize(
-    ("outputs", "last"), [("probabilities", "softmax"), ("log_probabilities", "log_softmax")]
+    ("outputs", "last", "n_outputs"),
+    [
+        ("probabilities", "softmax", 3),
+        ("log_probabilities", "log_softmax", 3),
+        ("probabilities", "sigmoid", 1),
+        ("log_probabilities", "log_sigmoid", 1),
+    ],
 )
-def test_probabilities_of_several_classes_equal_the_logits(outputs, last):
-    ours = build(classes(), outputs=outputs, last=last)
-    theirs = build(classes())
-    same(ours, theirs, classes())
-
-
-@pytest.mark.parametrize(
-    ("outputs", "last"), [("probabilities", "sigmoid"), ("log_probabilities", "log_sigmoid")]
-)
-def test_probability_of_one_output_equals_the_log_odds(outputs, last):
-    problem = classes(n_classes=2)
-    ours = build(problem, outputs=outputs, last=last, n_outputs=1)
-    same(ours, build(problem, n_outputs=1), problem)
+def test_probabilities_equal_the_logits(outputs, last, n_outputs):
+    """One output is the probability of class 1, and its logit the log odds."""
+    problem = classes(n_classes=max(n_outputs, 2))
+    ours = build(problem, outputs=outputs, last=last, n_outputs=n_outputs)
+    same(ours, build(problem, n_outputs=n_outputs), problem)
 
 
 def same(ours, theirs, problem):
@@ -204,7 +202,7 @@ def test_untrainable_network_is_refused_before_training(name, inference):
     keys = {"mean_field_vi": {"estimator": "weights"}}.get(inference, {})
     with pytest.raises(
         ConfigMismatchError,
-        match=r"differentiable in its parameters.* or use inference=fixed",
+        match=r"differentiable in its parameters.* so training has no effect; remove torch.no_grad.* or use inference=fixed",
     ):
         train(component("inference", inference, **keys), model(name), classes(), 1)
 

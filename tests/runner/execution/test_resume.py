@@ -97,20 +97,6 @@ def test_runner_resume_needs_no_command_line(
     assert repeatable(read(job.folder)["result"]) == repeatable(read(undisturbed_record)["result"])
 
 
-def test_corrupt_checkpoint_falls_back_to_the_previous_one(
-    make_job, prune, undisturbed_record, capsys
-):
-    job = make_job(*GAME)
-    prune(job)
-    newest = sorted((job.folder / "checkpoints").glob("*.safetensors"))[-1]
-    content = bytearray(newest.read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    newest.write_bytes(bytes(content))
-    _, result = run(job)
-    assert repeatable(result) == repeatable(read(undisturbed_record)["result"])
-    assert "Corrupt checkpoint" in capsys.readouterr().out
-
-
 def test_evaluation_frequency_does_not_change_training(make_job, undisturbed_record):
     _, result = run(make_job(*GAME, "eval_every=333"))
     assert repeatable(result) == repeatable(read(undisturbed_record)["result"])
