@@ -91,8 +91,8 @@ class KnownMoments(BaseModel):
         mean = setting.tensor(self.mean)
         sd = setting.tensor(self.sd)
         moments = ReferenceMoments(mean, mean.square() + sd.square(), None, None, None)
-        known = {"mean": mean, "second_moment": moments.second_moment}
+        fields = {"mean": mean, "second_moment": moments.second_moment}
         if self.ess is None:
-            return known
+            return fields
         errors = (moments.variances() / self.ess).sqrt()
-        return known | {"mean_error": errors[0], "second_moment_error": errors[1]}
+        return fields | {"mean_error": errors[0], "second_moment_error": errors[1]}
