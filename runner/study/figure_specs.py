@@ -22,7 +22,7 @@ from runner.errors import ConfigError, nearest
 NOT_A_MAPPING_MESSAGE = "must be a mapping of keys to values"
 WRONG = {  # messages by pydantic's type of error
     "too_short": "empty; give at least one entry",
-    "missing": "missing; give a value",
+    "missing": "missing; give it a value",
     "model_type": NOT_A_MAPPING_MESSAGE,
     "dict_type": NOT_A_MAPPING_MESSAGE,
 }
@@ -51,10 +51,10 @@ def describe_mistake(error: ValidationError, kind: type[BaseModel]) -> str:
 
     All missing keys are listed.  The suggested key may belong to another part of the study.
     """
-    errors = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+    errors = sorted(error.errors(), key=lambda mistake: mistake["type"] != "extra_forbidden")
     first = errors[0]
-    same = [one for one in errors if one["type"] == first["type"] == "missing"]
-    where = ", ".join(".".join(str(p) for p in one["loc"]) for one in same or [first])
+    missing = [mistake for mistake in errors if mistake["type"] == first["type"] == "missing"]
+    where = ", ".join(".".join(str(p) for p in mistake["loc"]) for mistake in missing or [first])
     message = WRONG.get(first["type"], first["msg"].removeprefix("Value error, "))
     if first["type"] == "extra_forbidden":
         word = str(first["loc"][-1])

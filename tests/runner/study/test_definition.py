@@ -54,7 +54,7 @@ COST = {"kind": "cost", "metric": "rmse"}
     [
         ({"descripton": "typed wrongly"}, "descripton: unknown key, did you mean description?"),
         ({"experiment": "mog"}, "experiment: unknown key here, but one of rows"),
-        ({"rows": [{"label": "a"}]}, "rows.0.model, rows.0.preset: missing; give a value"),
+        ({"rows": [{"label": "a"}]}, "rows.0.model, rows.0.preset: missing; give it a value"),
         (
             {"reference": "SGLD, smal"},
             "reference: SGLD, smal is not a row, did you mean SGLD, small?",
