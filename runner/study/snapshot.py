@@ -169,13 +169,13 @@ def take(
     """
     from runner.record.code import commit
 
-    known = {run.name: run for run in frozen}
+    frozen_runs = {run.name: run for run in frozen}
     runs = [
-        known.get(planned.name) or _freeze_run(planned, study, output_dir, plugins)
+        frozen_runs.get(planned.name) or _freeze_run(planned, study, output_dir, plugins)
         for planned in count_each("composing", plan(study, extra))
     ]
     if all(run.refused for run in runs):
-        why = next(run.refused for run in runs if run.name not in known)
+        why = next(run.refused for run in runs if run.name not in frozen_runs)
         raise ConfigError(f"study {name}: no run can be composed; the first one: {why}")
     return Snapshot(name, study, now(), commit().get("sha", ""), extra, runs, output_dir)
 
