@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import yaml
 from support.runs.configured import repeatable
+from support.runs.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 # steps: seconds, and half a minute on a quiet machine
@@ -93,15 +93,6 @@ def launch_study(
         if command.process.poll() is None:
             command.process.terminate()
             command.process.wait(200)
-
-
-def eventually(look: Callable[[], Any], seconds: float = 240.0) -> Any:
-    """First true value of ``look``."""
-    deadline = time.monotonic() + seconds
-    while not (value := look()):
-        assert time.monotonic() < deadline, "it has not happened in time"
-        time.sleep(0.5)
-    return value
 
 
 def results(folder: Path) -> dict[int, Any]:

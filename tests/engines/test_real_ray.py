@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from engine_studies import LONG, eventually, launch_study, results, run_undisturbed, study
+from engine_studies import LONG, launch_study, results, run_undisturbed, study
 from support.runs.local_servers import free_port
+from support.runs.waiting import eventually
 
 pytestmark = [
     pytest.mark.slow,

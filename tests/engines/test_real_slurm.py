@@ -12,7 +12,6 @@ from engine_studies import (
     LONG,
     ROOT,
     SHORT,
-    eventually,
     launch_study,
     longest_seconds,
     results,
@@ -20,6 +19,7 @@ from engine_studies import (
     study,
 )
 from real_slurm import RealSlurm, SlurmAbsentError, unpack
+from support.runs.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.engines]
 

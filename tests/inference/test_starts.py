@@ -44,20 +44,18 @@ def test_valid_starts_are_drawn_once():
     assert target.draws == 1
 
 
-def test_missing_valid_start_is_refused_after_100_draws():
-    target = Truncated(1e3)
-    with pytest.raises(
-        NumericalError, match=r"chains \[0, 1\] start, drawn 100 times \(first: -inf\)"
-    ):
+@pytest.mark.parametrize(
+    ("target", "message", "draws"),
+    [
+        (Truncated(1e3), r"chains \[0, 1\] start, drawn 100 times \(first: -inf\)", 100),
+        (Truncated(0.5, torch.nan), "not finite where chains", 1),
+    ],
+    ids=["zero density", "nan"],
+)
+def test_invalid_starts_are_refused(target, message, draws):
+    with pytest.raises(NumericalError, match=message):
         init_chains(target, None, "whole", 2, Streams(0))
-    assert target.draws == 100
-
-
-def test_nan_density_is_refused_immediately():
-    target = Truncated(0.5, torch.nan)
-    with pytest.raises(NumericalError, match="not finite where chains"):
-        init_chains(target, None, "whole", 50, Streams(0))
-    assert target.draws == 1
+    assert target.draws == draws
 
 
 @pytest.mark.parametrize(

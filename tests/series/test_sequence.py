@@ -93,10 +93,18 @@ def test_data_of_unknown_law_are_refused(name):
         component("model", name).build(problem, rng)
 
 
-@pytest.mark.parametrize("name", ["local_level", "stochastic_volatility"])
-def test_multivariate_observations_are_refused(name):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("local_level", "is multivariate"),
+        ("stochastic_volatility", "is multivariate"),
+        ("matern_sde", "model=matern_sde: supports only univariate series"),
+        ("asymmetric_wiener", r"model=.* noise scales, .* dataset=wiener_velocity"),
+    ],
+)
+def test_other_observations_are_refused(name, message):
     problem, rng = load("wiener_velocity", n_steps=5)
-    with pytest.raises(ConfigMismatchError, match="is multivariate"):
+    with pytest.raises(ConfigMismatchError, match=message):
         component("model", name).build(problem, rng)
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from support.runs.configured import component, generator
 from support.small.network_victims import build_network_victims
-from support.small.small_problems import classes, train
+from support.small.small_problems import classes, fit_mlp
 from support.small.small_victims import Softmax
 
 from components.attackers.attacked import Attacked
@@ -22,10 +22,7 @@ from runner.execution.rng import Streams
 @pytest.fixture(scope="module")
 def train_classifier():
     problem = classes(n=200, n_inputs=7, n_classes=3, dtype=torch.float32)
-    model = component("model", "mlp", widths=[32, 16])
-    method = component("inference", "map", lr=0.02)
-    state, _ = train(method, model, problem, 150)
-    return problem, method.posterior(state)
+    return problem, fit_mlp(problem, [32, 16], 150, lr=0.02)[0]
 
 
 def test_rounded_gradients_match_copy_in_format(train_classifier):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from support.runs.configured import component, threat
-from support.small.small_problems import advance, classes, train
+from support.small.small_problems import advance, classes, fit_mlp
 
 from components.attackers.attacked import Attacked
 from components.contracts.problems import Batch
@@ -34,9 +34,7 @@ def curve_of(attacker, posterior, problem, rng):
 @pytest.fixture(scope="module")
 def victim():
     problem = classes(n=300, n_inputs=8, batch_size=50)
-    method = component("inference", "map", lr=0.02)
-    state, rng = train(method, component("model", "mlp", widths=[16]), problem, 300)
-    return problem, method.posterior(state), rng
+    return problem, *fit_mlp(problem, [16], 300, lr=0.02)
 
 
 def test_transfer_matches_attack_on_explicit_surrogate(victim):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from support.runs.configured import component, threat
-from support.small.small_problems import classes, train
+from support.small.small_problems import classes, fit_mlp
 
 from components.attackers.attacked import Attacked
 from components.contracts.costs.counts import Costs, counting
@@ -38,9 +38,7 @@ class Tallied:
 def train_classifier():
     problem = classes(n=120, n_inputs=16)
     problem.image_shape = (4, 4)
-    method = component("inference", "map", lr=0.01)
-    state, rng = train(method, component("model", "mlp", widths=[8]), problem, 100)
-    return problem, method.posterior(state), rng
+    return problem, *fit_mlp(problem, [8], 100, lr=0.01)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 import torch
 from support.runs.configured import F64, component, threat
 from support.small.small_nets import random_network
-from support.small.small_problems import classes, train
+from support.small.small_problems import classes, fit_mlp
 from support.small.small_spam import fit_estimator, neighbours, rows, words
 
 from components.attackers.norms import NORMS
@@ -72,11 +72,10 @@ def test_certified_mails_match_enumeration(model, direction):
 def test_certified_accuracy_is_below_adaptive_accuracy(measure):
     """The curve of a trained network, an ensemble and adaptive attacks of every norm."""
     problem = classes(n=120, n_inputs=6)
-    method = component("inference", "deep_ensemble", members=2, lr=0.02)
-    state, rng = train(method, component("model", "mlp", widths=[8]), problem, 120)
+    posterior, rng = fit_mlp(problem, [8], 120, "deep_ensemble", members=2, lr=0.02)
     attack = component("attacker", "apgd", norm=measure, steps=5)
     sizes = [0.01, 0.05, 0.2]
-    curve = security_curve(problem, method.posterior(state), attack, threat(attack, sizes), rng)
+    curve = security_curve(problem, posterior, attack, threat(attack, sizes), rng)
     table = curve.rows
     assert (table["certified_accuracy"] <= table["accuracy"]).all()
     assert (table["certified_accuracy"] <= table["worst_case_accuracy"]).all()
@@ -89,12 +88,11 @@ def test_certified_accuracy_is_below_adaptive_accuracy(measure):
 
 def test_false_certificate_fails_its_check(monkeypatch):
     problem = classes(n=60, n_inputs=6)
-    method = component("inference", "map", lr=0.02)
-    state, rng = train(method, component("model", "mlp", widths=[8]), problem, 80)
+    posterior, rng = fit_mlp(problem, [8], 80, lr=0.02)
     attack = component("attacker", "fgsm")
     monkeypatch.setattr(
         MarginBounds, "certified", lambda bounds: torch.ones_like(bounds.low[0, ..., 0]).bool()
     )
-    curve = security_curve(problem, method.posterior(state), attack, threat(attack, [0.2]), rng)
+    curve = security_curve(problem, posterior, attack, threat(attack, [0.2]), rng)
     assert ("no certified label is broken", False) in [check[:2] for check in curve.checks]
     assert not curve.verdict

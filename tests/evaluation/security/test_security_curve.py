@@ -1,7 +1,7 @@
 import pytest
 import torch
 from support.runs.configured import component, threat
-from support.small.small_problems import classes, real, train
+from support.small.small_problems import classes, fit_mlp, real, train
 
 from components.attackers.attacked import Attacked
 from components.contracts.attackers import Evasion
@@ -20,10 +20,9 @@ THREAT = threat(FGSM, [0.05, 0.1, 0.25])
 def victim(request):
     problem = classes(n=200, n_inputs=10)
     name = "mean_field_vi" if request.param else "map"
-    method = component("inference", name, lr=0.01, **request.param)
-    state, rng = train(method, component("model", "mlp", widths=[16]), problem, 150)
+    posterior, rng = fit_mlp(problem, [16], 150, name, lr=0.01, **request.param)
     problem.evaluation_chunk = 64  # the last chunk is incomplete
-    return problem, method.posterior(state), rng
+    return problem, posterior, rng
 
 
 def test_curve_starts_at_clean_accuracy_and_falls(victim):

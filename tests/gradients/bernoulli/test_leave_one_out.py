@@ -9,12 +9,9 @@ import torch
 from support.runs.configured import F64, component, double, generator, normal, uniform
 from support.small.small_bernoulli import (
     binary_rows,
-    check_unbiased,
     every_z,
     flat,
-    fresh_z,
     guide_variance,
-    holm_p,
     small_dvae,
 )
 from torch.autograd import grad
@@ -25,23 +22,6 @@ from components.gradients.bernoulli.leave_one_out import DrawsWithSlope
 from runner.execution.rng import Streams
 
 LEARN = pytest.mark.parametrize(("name", "keys"), [("double_cv", {}), ("rodeo", {"widths": [4]})])
-
-
-@LEARN
-@pytest.mark.parametrize(("layers", "n_samples"), [(1, 2), (2, 3)])
-def test_leave_one_out_gradients_are_unbiased(name, keys, layers, n_samples):
-    batch = binary_rows(n=2).train
-    module = small_dvae(binary_rows(n=2), layers)
-    estimator = component("gradient", name, lr=0.02, n_samples=n_samples, **keys)
-    check_unbiased(estimator, module, Rows(batch.x, 3.0))
-
-
-@LEARN
-def test_learnt_parameters_are_independent_of_noise(name, keys):
-    problem = binary_rows(n=1)
-    estimator = component("gradient", name, lr=2.0, n_samples=2, **keys)
-    z = fresh_z(estimator, small_dvae(problem), problem.train, 120)
-    assert holm_p(z, 120) > 0.001, f"largest |z| {float(z.abs().max()):.1f}"
 
 
 def draws_of(module, batch, S, seed=0):

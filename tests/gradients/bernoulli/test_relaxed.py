@@ -8,41 +8,16 @@ import torch
 from support.runs.configured import component, generator, normal, uniform
 from support.small.small_bernoulli import (
     binary_rows,
-    check_unbiased,
     flat,
-    fresh_z,
     guide_variance,
-    holm_p,
     small_dvae,
 )
 from torch.autograd import grad
 from torch.testing import assert_close
 
-from components.contracts.problems import Rows
 from components.gradients.bernoulli.layers import logistic
 from components.gradients.bernoulli.relaxation import conditional
 from runner.execution.rng import Streams
-
-LEARNING = [("rebar", {}), ("relax", {"widths": [4]}), ("relax_rebar", {"widths": [4]})]
-LEARN = pytest.mark.parametrize(("name", "keys"), LEARNING)
-
-
-@pytest.mark.parametrize(("name", "keys"), [("rebar", {"adapt": "static"}), *LEARNING])
-@pytest.mark.parametrize("layers", [1, 2])
-def test_relaxed_gradients_are_unbiased(name, keys, layers):
-    batch = binary_rows(n=2).train
-    module = small_dvae(binary_rows(n=2), layers)
-    estimator = component("gradient", name, lr=0.02, **keys)
-    check_unbiased(estimator, module, Rows(batch.x, 3.0))
-
-
-@LEARN
-def test_learnt_parameters_are_independent_of_noise(name, keys):
-    problem = binary_rows(n=1)
-    z = fresh_z(
-        component("gradient", name, lr=1.0, **keys), small_dvae(problem), problem.train, 120
-    )
-    assert holm_p(z, 120) > 0.001, f"largest |z| {float(z.abs().max()):.1f}"
 
 
 def test_logistic_noise_is_finite_at_the_ends():

@@ -66,13 +66,20 @@ def constant(diagonal):
     return lambda z: torch.diag(diagonal)
 
 
-def test_sgld_matches_recipe():
+@pytest.mark.parametrize(
+    ("name", "keys", "draws", "eps"),
+    [
+        ("sgld", {"step_size": 0.1}, ["xi"], 0.1),
+        # a fresh momentum at every step
+        ("sgd_momentum", {"step_size": 0.2, "resample_every": 1}, ["xi", "anew"], 0.2**2 / 2),
+    ],
+)
+def test_sgld_matches_recipe(name, keys, draws, eps):
     model = Skewed(0.7)
-    states = path("sgld", model, step_size=0.1)
     D = constant(torch.ones(P, dtype=F64))
-    for (previous, current), noise in zip(states, noises("xi"), strict=True):
+    for (previous, current), noise in zip(path(name, model, **keys), noises(*draws), strict=True):
         for k in range(K):
-            expected = euler(previous.theta[k], model.U, D, zero(P), 0.1, noise["xi"][k])
+            expected = euler(previous.theta[k], model.U, D, zero(P), eps, noise["xi"][k])
             assert_close(current.theta[k], expected)
 
 
@@ -170,17 +177,6 @@ def test_adam_noise_without_momentum_is_uncorrected_psgld():
     adam = path("adam_noise", Skewed(0.7), beta1=0.0, beta2=0.9, **keys)
     rms = path("psgld", Skewed(0.7), averaging=0.9, correction=False, **keys)
     assert_close(adam[-1][1].theta, rms[-1][1].theta)
-
-
-def test_sgd_with_fresh_momentum_is_sgld():
-    eps = 0.2
-    model = Skewed(0.7)
-    momentum = path("sgd_momentum", model, step_size=eps, resample_every=1)
-    D = constant(torch.ones(P, dtype=F64))
-    for (previous, current), noise in zip(momentum, noises("xi", "anew"), strict=True):
-        for k in range(K):
-            expected = euler(previous.theta[k], model.U, D, zero(P), eps**2 / 2, noise["xi"][k])
-            assert_close(current.theta[k], expected)
 
 
 def test_curvature_estimate_is_unbiased():

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 from scipy import integrate, optimize, stats
-from support.runs.configured import component, double, generator, load
+from support.runs.configured import component, double, load
 from support.small.small_problems import advance
 from support.targets.mean_field_families import (
     F64,
     build_model,
+    check_draws,
     fit_factors,
     grid,
     labels,
@@ -49,9 +50,7 @@ def test_bound_matches_expectation(name):
     evidence = float((log_joint(model, theta, problem.train)).logsumexp(0)) + math.log(area)
     assert literal < evidence + 1e-3
     assert evidence - value < 1.5
-    draws = ascent.draw(factors, 20_000, generator(1))
-    mean = (mass[:, None] * theta).sum(0)
-    assert ((draws.mean(0) - mean).abs() < 5 * draws.std(0) / 20_000**0.5).all()
+    check_draws(ascent, factors, (mass[:, None] * theta).sum(0))
 
 
 @pytest.mark.parametrize("name", [*MODELS, "gaussian_mixture"])

@@ -6,9 +6,16 @@ import itertools
 import pytest
 import torch
 from scipy import stats
-from support.runs.configured import component, generator
+from support.runs.configured import component
 from support.small.small_problems import advance, real
-from support.targets.mean_field_families import F64, fit_factors, grid, log_joint, two_parameters
+from support.targets.mean_field_families import (
+    F64,
+    check_draws,
+    fit_factors,
+    grid,
+    log_joint,
+    two_parameters,
+)
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
@@ -55,9 +62,7 @@ def test_single_factor_is_exact_posterior(name):
         > float(mean_field.objective(fit_factors(mean_field, problem.train, 50), problem.train))
         + 0.01
     )
-    draws = ascent.draw(factors, 20_000, generator(1))
-    mean = (mass[:, None] * theta).sum(0)
-    assert ((draws.mean(0) - mean).abs() < 5 * draws.std(0) / 20_000**0.5).all()
+    check_draws(ascent, factors, (mass[:, None] * theta).sum(0))
 
 
 def test_regression_evidence_is_exact():

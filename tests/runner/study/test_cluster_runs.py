@@ -8,11 +8,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import yaml
+from support.runs.waiting import eventually
 
 DEFINITION = {
     "name": "two",
@@ -41,14 +41,6 @@ def facts(tmp_path: Path, outputs: str = "outputs") -> list[dict]:
         json.loads(path.read_text()) for path in (tmp_path / outputs).glob("*/*/run.json")
     ]
     return sorted(facts_found, key=lambda f: f["seed"])
-
-
-def eventually(look, seconds: float = 240.0):
-    deadline = time.monotonic() + seconds
-    while not (outcome := look()):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    return outcome
 
 
 def find_checkpointed(tmp_path: Path) -> set[Path]:

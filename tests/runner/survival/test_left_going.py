@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.runs.waiting import eventually
 
 from runner.study import find_snapshot, snapshot, study
 from runner.study.definition import StudyDefinition
@@ -72,10 +73,8 @@ def living(tmp_path):
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
     )
     two = frozen(tmp_path)
-    deadline = time.monotonic() + 60
-    while study.state(two, two.runs[0]) != "running" or not (tmp_path / "fake/starts").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    eventually(lambda: study.state(two, two.runs[0]) == "running")
+    eventually((tmp_path / "fake/starts").exists)
     yield two, launched
     launched.kill()
     launched.wait()

@@ -160,10 +160,8 @@ def test_unresponsive_server_hardly_delays_a_run(tmp_path, monkeypatch, capsys):
 
 
 def assert_nobody_stays(output_dir: Path) -> None:
-    deadline = time.monotonic() + 90
-    while any(process.poll() is None for process in handover._pusher_by_folder.values()):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    for process in handover._pusher_by_folder.values():
+        process.wait(90)
     assert requests(output_dir) == []
 
 

@@ -8,7 +8,6 @@ from support.runs.configured import F64, component, double, draw_normal, generat
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
-from components.errors import ConfigMismatchError
 from components.series.models.asymmetric_wiener import log_split_normal
 
 
@@ -112,12 +111,3 @@ def test_dynamics_equal_those_of_the_linear_model():
     assert torch.equal(model.transition(x, 1, g), linear.transition(x, 1, h))
     assert_close(model.transition_mean(x, 1), x @ problem.system.A.T)
     assert torch.equal(model.log_transition(x, x, 1), linear.log_transition(x, x, 1))
-
-
-def test_other_data_are_refused():
-    problem, rng = load("wiener_velocity", n_steps=3)
-    with pytest.raises(
-        ConfigMismatchError,
-        match=r"model=.* noise scales, .* dataset=wiener_velocity",
-    ):
-        component("model", "asymmetric_wiener").build(problem, rng)

@@ -10,7 +10,6 @@ from support.series.small_sequences import run
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
-from components.errors import ConfigMismatchError
 from components.series.maths.matern_state_space import transition
 from runner.execution.rng import Streams
 
@@ -134,11 +133,3 @@ def test_only_named_coordinates_are_scored():
     squares = (problem.states - posterior.mean[..., :1]).square().sum((1, 2))
     assert_close(scores["nmse"], squares / problem.states.square().sum((1, 2)))
     assert set(problem.draw(posterior, rng)) == {"states", "coverage"}
-
-
-def test_multivariate_observations_are_refused():
-    problem, rng = load("wiener_velocity", n_steps=5)
-    with pytest.raises(
-        ConfigMismatchError, match="model=matern_sde: supports only univariate series"
-    ):
-        component("model", "matern_sde").build(problem, rng)

@@ -150,10 +150,12 @@ def holm_p(z: Tensor, groups: int = 100) -> float:
     return min(1.0, len(z) * 2 * float(t.sf(float(z.abs().max()), groups - 1)))
 
 
-def check_unbiased(estimator: Any, module: BinaryAutoEncoder, batch: Rows) -> None:
-    """Assert that the mean of 20,000 estimates is the exact gradient."""
+def check_unbiased(
+    estimator: Any, module: BinaryAutoEncoder, batch: Rows, draws: int = 20_000
+) -> None:
+    """Assert that the mean of many estimates is the exact gradient."""
     assert estimator.unbiased
-    z = z_scores(estimator, module, batch, 20_000)
+    z = z_scores(estimator, module, batch, draws)
     assert holm_p(z) > 0.001, f"largest |z| {float(z.abs().max()):.1f}"
 
 

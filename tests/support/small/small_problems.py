@@ -155,3 +155,10 @@ def tensors(state: Any) -> list[torch.Tensor]:
     snapshot = checkpoint.snapshot(state, {}, {})
     held = snapshot.tensors | snapshot.traces
     return [held[key] for key in sorted(held)]
+
+
+def fit_mlp(problem, widths: list[int], steps: int, name: str = "map", **keys: Any) -> tuple:
+    """Posterior of a small network, and the streams after its training."""
+    method = component("inference", name, **keys)
+    state, rng = train(method, component("model", "mlp", widths=widths), problem, steps)
+    return method.posterior(state), rng

@@ -44,11 +44,11 @@ def affine(name: str, model=None, **changes):
     return inference, state, rng
 
 
-def gradients(inference, state, rng, steps: int, of=parameters) -> Tensor:
+def gradients(inference, state, rng, steps: int, of=parameters, batch=None) -> Tensor:
     """Gradients of ``steps`` steps at fixed parameters, concatenated in a row [steps, …]."""
     rows = []
     for _ in range(steps):
-        state, _ = inference.step(state, None, rng)
+        state, _ = inference.step(state, batch, rng)
         rows.append(torch.cat([-p.grad.flatten() for p in of(state.q)]))
     return torch.stack(rows)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import torch
-from support.runs.configured import F64, component, generator, normal
+from support.runs.configured import F64, build_model, generator, normal
 
 from components.contracts.problems import Batch, Rows
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
-from runner.execution.rng import Streams
 
 GRID = 401
 
@@ -37,10 +36,6 @@ def labels(n=8, D=1, binary=True, seed=0) -> Supervised:
         n_classes=2 if binary else 1,
         task_names=["y"],
     )
-
-
-def build_model(name, problem, **changes):
-    return component("model", name, **changes).build(problem, Streams(0))
 
 
 def two_parameters() -> dict:
@@ -81,3 +76,9 @@ def grid(ascent, factors, reach=9.0):
 
 def log_joint(model, theta, batch):
     return model.log_prior(theta) + model.log_likelihood(theta, batch).sum(1)
+
+
+def check_draws(ascent, factors, mean) -> None:
+    """Assert that draws of q have its exact mean."""
+    draws = ascent.draw(factors, 20_000, generator(1))
+    assert ((draws.mean(0) - mean).abs() < 5 * draws.std(0) / 20_000**0.5).all()
