@@ -6,11 +6,11 @@ from typing import get_args
 
 import pytest
 import torch
-from support.runs.configured import F64, draw_normal, generator
+from support.runs.configured import F64, generator
 from torch.testing import assert_close
 
 from components.errors import NumericalError
-from components.maths.cholesky import jittered_cholesky, triangular_inverse
+from components.maths.cholesky import jittered_cholesky
 from components.maths.kernels import PRODUCT_SHAPES, Shape, kernel
 from components.maths.sparse_gp import sparse_conditional
 
@@ -153,10 +153,3 @@ def test_failed_factorisation_names_quantity_and_key():
         jittered_cholesky(-torch.eye(3), 1e-6, "K_zz of top")
     with pytest.raises(NumericalError, match="K_zz of top is not finite"):
         jittered_cholesky(torch.full((3, 3), torch.nan), 1e-6, "K_zz of top")
-
-
-def test_triangular_inverse_equals_the_library():
-    L = draw_normal(2, 4, 4).tril() + 3 * torch.eye(4)
-    assert torch.allclose(
-        triangular_inverse(L) @ L, torch.eye(4, dtype=F64).expand(2, 4, 4), atol=1e-12
-    )

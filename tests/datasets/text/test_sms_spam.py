@@ -28,9 +28,8 @@ def test_words_match_hand_split():
     assert bag(word_sets, ["absent"]).tolist() == [[0], [0], [0]]
 
 
-def test_simulated_corpus_has_real_size_and_own_name():
+def test_simulated_corpus_has_real_size():
     problem = load()
-    assert problem.name == "sms-sim"
     assert (problem.train.x.shape, problem.test.x.shape) == ((4180, 200), (1394, 200))
     assert (problem.bounds, problem.domain, problem.n_classes) == ((0.0, 1.0), "binary", 2)
     assert problem.train.x.unique().tolist() == [0.0, 1.0]

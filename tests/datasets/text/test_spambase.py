@@ -15,9 +15,8 @@ def load(seed=0, **changes):
     return load_problem("spambase", seed=seed, **{"simulated": True} | changes)
 
 
-def test_simulated_corpus_has_real_shape_and_own_name():
+def test_simulated_corpus_has_real_shape():
     problem = load()
-    assert problem.name == "spam-sim"
     assert problem.train.x.shape == (3451, 54)
     assert problem.test.x.shape == (1150, 54)
     assert (problem.bounds, problem.domain, problem.n_classes) == ((0.0, 1.0), "binary", 2)

@@ -6,14 +6,15 @@ from pydantic import ValidationError
 from support.runs.configured import build_model, generator, normal
 from support.small.shallow_gp_problems import (
     F64,
+    OWN,
+    PLAIN,
+    SLFM,
     covariance_literally,
     matern52,
     predict,
     problem,
     scatter_parameters,
-    streams,
 )
-from support.small.small_problems import component
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
@@ -21,19 +22,9 @@ from components.errors import ConfigMismatchError
 from components.models.multitask_gp.prefix import PrefixGP, add_product, lower_product
 from components.models.shallow_gp.exact import ExactGP
 
-PLAIN = {
-    "hyperprior": None,
-    "lengthscale": 1.5,
-    "variance": 1.0,
-    "own_lengthscale": 2.0,
-    "own_variance": 0.5,
-    "jitter": 1e-12,
-}
-SLFM = {"rank": 1, "diagonal": False, "own": "none"}
-
 
 def build(p, **changes):
-    return build_model("lmc", p, **{**PLAIN, **changes})
+    return build_model("lmc", p, **PLAIN | OWN | changes)
 
 
 def test_slfm_equals_equation_3_16():
@@ -50,17 +41,6 @@ def test_slfm_equals_equation_3_16():
         scaled = p.train.x / part.log_lengthscale[0].exp()
         expected = expected + torch.kron(part.W @ part.W.T, matern52(scaled, scaled))
     assert_close(module.covariance.matrix(x, task, x, task)[0], expected)
-
-
-def test_slfm_starts_at_the_average_variance():
-    p = problem()
-    model = component("model", "lmc", **{**PLAIN, **SLFM, "variance": 2.0, "kernels": 4})
-    total = torch.zeros(3, 3, dtype=F64)
-    for seed in range(150):
-        parts = model.build(p, streams(seed)).covariance.parts
-        total += sum(part.coregionalisation.detach() for part in parts) / 150
-    # Var[Σ_q w_qt²] = 4 · 2 (v/4)² = 2: a standard error of 0.12
-    assert (total - 2 * torch.eye(3, dtype=F64)).abs().max() < 0.4
 
 
 def prefix(p, **changes):

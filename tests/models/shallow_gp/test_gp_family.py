@@ -5,9 +5,11 @@ import math
 
 import pytest
 import torch
-from support.runs.configured import build_model, generator
+from support.runs.configured import F64, build_model, component, generator
 from support.small.shallow_gp_problems import (
+    OWN,
     PLAIN,
+    SLFM,
     elbo_of,
     gradient_error,
     kernel_parts,
@@ -16,13 +18,11 @@ from support.small.shallow_gp_problems import (
     scatter_parameters,
     set_optimal_q,
     solve_exact_gp,
+    streams,
 )
 from torch.testing import assert_close
 
 from components.maths.kernels import PRODUCT_SHAPES
-
-OWN = {"own_lengthscale": 2.0, "own_variance": 0.5}
-SLFM = {"rank": 1, "diagonal": False, "own": "none"}
 
 
 def build(name, p, **changes):
@@ -146,3 +146,18 @@ def test_minibatch_bounds_sum_to_the_whole(name, target):
     ]
     parts = [module.elbo(batch, None)["log_likelihood"] / 3 for batch in batches]
     assert_close(sum(parts), whole)
+
+
+# Var[(W Wᵀ)_tt] = 2 (v/2)²/R and 4 · 2 (v/4)²: standard errors of 0.05 and 0.12
+@pytest.mark.parametrize(
+    ("name", "changes", "seeds", "error"),
+    [("cgp", {"rank": 2}, 400, 0.2), ("lmc", {"kernels": 4, **OWN, **SLFM}, 150, 0.4)],
+)
+def test_coregionalisation_starts_at_the_variance_on_average(name, changes, seeds, error):
+    p = problem()
+    total = torch.zeros(3, 3, dtype=F64)
+    model = component("model", name, **PLAIN | {"variance": 2.0} | changes)
+    for seed in range(seeds):
+        for part in kernel_parts(model.build(p, streams(seed))):
+            total += part.coregionalisation.detach() / seeds
+    assert (total - 2 * torch.eye(3, dtype=F64)).abs().max() < error

@@ -14,11 +14,11 @@ import pytest
 from support.runs.configured import read_records, repeatable
 
 from components.problems.supervised import Supervised
-from runner.errors import ConfigError, RunFailure
+from runner.errors import RunFailure
 from runner.execution import checkpoint
 from runner.execution.execute import run
 from runner.execution.signals import RunInterruptedError
-from runner.record import folders, record
+from runner.record import folders
 from runner.record.facts import read
 
 RUNNER = str(Path(sys.executable).parent / "runner")
@@ -150,16 +150,6 @@ def test_fresh_option_repeats_a_run(make_job):
     run(make_job(*GAME, "smoke=true"))
     executed, _ = run(make_job(*GAME, "smoke=true", "fresh=true"))
     assert not executed.was_done
-
-
-def test_simultaneous_processes_do_not_run_the_same_job(make_job):
-    job = make_job(*GAME, "smoke=true")
-    held = record.Record.open(job)
-    with pytest.raises(
-        ConfigError, match=rf"is already active \(process {os.getpid()}\); wait for it"
-    ):
-        record.Record.open(job)
-    held.close()
 
 
 def test_full_disk_is_one_line_and_loses_nothing(make_job, monkeypatch):

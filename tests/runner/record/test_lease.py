@@ -54,7 +54,9 @@ def test_lease_of_a_dead_local_process_expires_at_once(folder):
     assert process.stdout.readline()
     path = folder / NAME
     assert lease.is_leased(path)
-    with pytest.raises(ConfigError, match=rf"run s is already active \(process {process.pid}\)"):
+    with pytest.raises(
+        ConfigError, match=rf"run s is already active \(process {process.pid}\); wait"
+    ):
         lease.take_lease(folder, "s")
     process.kill()
     process.wait()

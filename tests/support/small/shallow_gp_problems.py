@@ -17,6 +17,8 @@ from runner.execution.rng import Streams
 
 # exact comparisons: fixed kernel, hardly any jitter
 PLAIN = {"hyperprior": None, "lengthscale": 1.5, "variance": 1.0, "jitter": 1e-12}
+OWN = {"own_lengthscale": 2.0, "own_variance": 0.5}  # of lmc
+SLFM = {"rank": 1, "diagonal": False, "own": "none"}
 
 
 def problem(

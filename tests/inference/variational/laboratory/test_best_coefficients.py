@@ -3,9 +3,9 @@ forms."""
 
 import pytest
 import torch
-from support.runs.configured import double, generator, normal
+from support.runs.configured import generator, normal
 from support.small.unlabelled_problems import ppca, real_rows
-from torch import nn
+from support.targets.pathwise_models import Location, share_noise
 
 from components.contracts.problems import Rows
 from components.errors import ConfigMismatchError
@@ -13,34 +13,12 @@ from components.gradients.pathwise.bound import whole_gradient
 from components.gradients.pathwise.controlled import control_variates
 from components.inference.variational.laboratory.best_coefficients import best_ratios
 
-
-class Location(nn.Module):
-    """z_b = a + eˢ ε_b, ℓ_b = −½ |z_b − x_b|²: ∂ℓ/∂a = x − a − eˢ ε, ∂ℓ/∂s = (x − a) eˢ ε − e²ˢ
-    ε²."""
-
-    def __init__(self, shared=False):
-        super().__init__()
-        self.a = nn.Parameter(double([0.3, -0.8]))
-        self.s = nn.Parameter(double([-0.5, 0.2]))
-        self.shared = shared
-        self.noise_dim = 2
-
-    def draw_noise(self, batch, n_samples, generator):
-        n = 1 if self.shared else batch.n_rows
-        return normal(generator, n_samples, n, 2).expand(-1, batch.n_rows, -1)
-
-    def elbo_rows(self, batch, noise):
-        return -0.5 * (self.a + self.s.exp() * noise - batch.x).square().sum(-1)
-
-    def kl(self):
-        return 0.5 * self.a.square().sum()
-
-
 ROWS = Rows(normal(generator(3), 5, 2), 3.0)
 
 
-def find_ratios(order, n_samples=1, shared=False, draws=4000, module=None, batch=ROWS):
-    module = Location(shared) if module is None else module
+def find_ratios(order, n_samples=1, draws=4000, module=None, batch=ROWS):
+    """∂ℓ/∂a = x − a − eˢ ε, ∂ℓ/∂s = (x − a) eˢ ε − e²ˢ ε² in the default module."""
+    module = Location() if module is None else module
     return best_ratios(module, batch, n_samples, order, draws, generator(0))
 
 
@@ -73,10 +51,10 @@ def test_polynomial_gradient_is_removed_entirely():
 
 
 def test_rows_with_shared_noise_count_as_one():
-    best = find_ratios(2, shared=True, draws=200)
+    best = find_ratios(2, draws=200, module=share_noise(Location()))
     assert abs(best.context_free) < 1e-9
     assert best.per_row == pytest.approx(best.context_free, abs=1e-12)
-    assert find_ratios(1, shared=True).per_row > 0.01
+    assert find_ratios(1, module=share_noise(Location())).per_row > 0.01
 
 
 def test_guide_ratio_matches_least_squares():
