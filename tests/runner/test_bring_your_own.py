@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.runs.user_folder import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples" / "bring_your_own"
@@ -56,22 +55,10 @@ import train_elsewhere
 for words in {[shlex.split(command)[2:] for command in TRAINED]!r}:
     train_elsewhere.main(*words, steps=2)
 """
-    done = call([sys.executable, "-c", trained], place)
+    done = run_python(["-c", trained], place)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("accuracy") == len(TRAINED)
     return place
-
-
-def call(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {
-        "PYTHONPATH": f".:{ROOT}",
-        "PATH": "/usr/bin:/bin",
-        "OMP_NUM_THREADS": "1",
-        "HOME": str(folder),
-    }
-    return subprocess.run(
-        words, cwd=folder, env=environment, capture_output=True, text=True, timeout=200
-    )
 
 
 def shorten(command: str) -> list[str]:
@@ -96,7 +83,7 @@ def test_every_command_runs(command, folder):
     words = [*shorten(command), "tracking=false", "output_dir=out"]
     for package in (package for key, package in PACKAGES.items() if key in words):
         pytest.importorskip(package, reason=f"{package} is not installed")
-    done = call([sys.executable, "-m", "runner.commands.cli", *words], folder)
+    done = run_python(["-m", "runner.commands.cli", *words], folder)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "record" in done.stdout
 
@@ -104,19 +91,13 @@ def test_every_command_runs(command, folder):
 @pytest.mark.slow  # 17 s
 def test_first_command_shows_the_accuracy_of_the_network(folder):
     """Training in plain PyTorch, then evaluation and attack by the runner in one process."""
-    plain = call(
-        [
-            sys.executable,
-            "-c",
-            "import train_elsewhere as t; t.main('mlp', 'plain.safetensors', 60)",
-        ],
-        folder,
-    )
+    code = "import train_elsewhere as t; t.main('mlp', 'plain.safetensors', 60)"
+    plain = run_python(["-c", code], folder)
     accuracy = float(plain.stdout.split()[-1])
     first = RUNS[0].replace("weights.safetensors", "plain.safetensors")
     words = [word for word in shorten(first) if not word.startswith("dataset.n_test")]
-    done = call(
-        [sys.executable, "-m", "runner.commands.cli", *words, "tracking=false", "output_dir=plain"],
+    done = run_python(
+        ["-m", "runner.commands.cli", *words, "tracking=false", "output_dir=plain"],
         folder,
     )
     assert done.returncode == 0, done.stdout + done.stderr

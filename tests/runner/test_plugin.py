@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.runs.user_folder import run_python
 
 ROOT = Path(__file__).resolve().parent
 while not (ROOT / "pyproject.toml").exists():
@@ -48,24 +46,11 @@ def write_files(text: str, folder: Path) -> dict[str, str]:
     return files
 
 
-def call(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command in a user's folder with the tested package."""
-    path = os.pathsep.join([".", str(ROOT)])
-    environment = {
-        "PYTHONPATH": path,
-        "PATH": "/usr/bin:/bin",
-        "OMP_NUM_THREADS": "1",
-        "HOME": str(folder),
-    }
-    command = [sys.executable, *words]
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200
-    )
-
-
 def run_as_printed(text: str, folder: Path) -> str:
     (command,) = RUN_COMMAND.findall(text)
-    done = call(["-m", "runner.commands.cli", *shlex.split(command)[1:], "tracking=false"], folder)
+    done = run_python(
+        ["-m", "runner.commands.cli", *shlex.split(command)[1:], "tracking=false"], folder
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "record" in done.stdout
     return done.stdout
@@ -78,7 +63,7 @@ def test_complete_component_runs(tmp_path):
     assert len(files[module].splitlines()) < 40
     run_as_printed(text, tmp_path)
     (test,) = (name for name in files if name.startswith("test_"))
-    done = call(["-m", "pytest", "-q", test], tmp_path)
+    done = run_python(["-m", "pytest", "-q", test], tmp_path)
     assert done.returncode == 0, done.stdout
     assert "1 passed" in done.stdout
 
@@ -90,7 +75,7 @@ def test_own_game_runs(tmp_path):
     assert len(write_files(text, tmp_path)["inspection.py"].splitlines()) < 30
     assert "pettingzoo" in run_as_printed(text, tmp_path)
     (ours,) = re.findall(r"```python\n(from runner.*?)```", text, re.S)
-    done = call(["-c", f"{ours}\nprint(sorted(rewards))"], tmp_path)
+    done = run_python(["-c", f"{ours}\nprint(sorted(rewards))"], tmp_path)
     assert done.stdout.strip() == "['decision_maker', 'opponent_1']", done.stderr
 
 
@@ -131,7 +116,7 @@ def test_example_of_a_kernel_runs(tmp_path):
 def test_gpytorch_kernel_runs(tmp_path):
     (command,) = re.findall(r"^    runner (.*model=gpytorch_gp.*)$", read("choose.md"), re.M)
     words = shlex.split(command, comments=True)
-    done = call(["-m", "runner.commands.cli", *words, "tracking=false"], tmp_path)
+    done = run_python(["-m", "runner.commands.cli", *words, "tracking=false"], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (record,) = (tmp_path / "outputs").glob("*/*/config.yaml")
     assert "RBFKernel + PeriodicKernel" in record.read_text()
@@ -143,7 +128,7 @@ def test_own_table_runs(tmp_path):
     assert csv == read("examples/bring_your_own/customers.csv")
     (tmp_path / "customers.csv").write_text(csv, encoding="utf-8")
     (command,) = re.findall(r"^    (runner dataset=csv .*)$", text, re.M)
-    done = call(
+    done = run_python(
         ["-m", "runner.commands.cli", *shlex.split(command)[1:], "tracking=false"], tmp_path
     )
     assert done.returncode == 0, done.stdout + done.stderr

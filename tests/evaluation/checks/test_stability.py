@@ -6,12 +6,11 @@ import contextlib
 import pytest
 import torch
 from support.runs.configured import component, double
-from support.targets.known_targets import F64, GaussianTarget
+from support.targets.known_targets import F64, GaussianTarget, run_chains
 
 from components.errors import NumericalError
 from components.inference.step_response import largest_response
 from runner.execution.execute import run
-from runner.execution.rng import Streams
 
 CURVATURE = 25.0  # in the stiffest direction
 # with the step size at which A times that curvature is the limit, for particles without interaction
@@ -37,11 +36,7 @@ def walk_path(name, steps, **keys):
         {"chains": 4, "burn_in": 0, "thinning": 1, "schedule": "constant"} | METHODS[name][0] | keys
     )
     method = component("inference", name, **settings)
-    rng = Streams(0)
-    state = method.init(target(), None, rng)
-    for _ in range(steps):
-        state, _ = method.step(state, None, rng)
-    return method, state
+    return method, run_chains(method, target(), steps)[0]
 
 
 @pytest.mark.parametrize("name", METHODS)

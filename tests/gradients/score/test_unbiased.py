@@ -7,6 +7,7 @@ import pytest
 import torch
 from support.runs.configured import F64, component
 from support.small.line_model import line_gaussian, line_gradient, line_rows
+from support.small.small_bernoulli import estimates_z
 from support.small.unlabelled_problems import exact_elbo as exact_elbo_of_ppca
 from support.small.unlabelled_problems import ppca, real_rows
 from support.targets.bernoulli_by_hand import SmallBernoulli, exact_gradient, flat, log_ratio, rows
@@ -37,16 +38,8 @@ def gradient(key, **changes):
 def largest_z(estimator, module, batch, exact, estimates=ESTIMATES):
     """Largest |mean − exact| in standard errors over all parameters; the estimator learns during
     the draws."""
-    rng = Streams(0)
-    state = estimator.init(module, rng)
-    results = []
-    for _ in range(estimates):
-        gradients, _, state = estimator.estimate(module, batch, rng, state)
-        results.append(flat(gradients))
-    draws = torch.stack(results)
-    return float(
-        ((draws.mean(0) - exact) / (draws.std(0) / estimates**0.5).clamp_min(1e-12)).abs().max()
-    )
+    z = estimates_z(estimator, module, [batch] * estimates, Streams(0), exact)
+    return float(z.abs().max())
 
 
 @pytest.mark.parametrize("key", GRADIENTS)

@@ -5,23 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 from support.runs.configured import double, draw_normal, generator, normal
-from support.targets.known_targets import PriorAlone
+from support.targets.known_targets import Curved
 from torch.testing import assert_close
 
 from components.contracts.problems import Batch
 from components.inference.hamiltonian.leapfrog import Phase, acceptance, energy_error, leapfrog
 from components.inference.hamiltonian.mass import Mass
 from components.inference.log_joint import log_joint, log_joint_gradient, value_and_gradient
-
-
-class Quartic(PriorAlone):
-    """−x₁²/2 − (x₂ − x₁²)²/2 − x₂⁴/40: a nonlinear gradient, so that no property holds by
-    linearity."""
-
-    def log_prior(self, theta):
-        a, b = theta.unbind(1)
-        return -0.5 * a**2 - 0.5 * (b - a**2) ** 2 - b**4 / 40
-
 
 COVARIANCES = {
     "diagonal": double([0.7, 1.8]),
@@ -32,7 +22,7 @@ COVARIANCES = {
 def start(mass, n=6, seed=0):
     g = generator(seed)
     theta = normal(g, n, 2)
-    return Phase(theta, mass.momentum(theta, g), *value_and_gradient(Quartic(), theta, None))
+    return Phase(theta, mass.momentum(theta, g), *value_and_gradient(Curved(), theta, None))
 
 
 @pytest.fixture(params=COVARIANCES)
@@ -56,24 +46,24 @@ def test_mass_is_inverse_covariance(mass):
 
 def test_leapfrog_matches_literal_updates(mass):
     z = start(mass)
-    fast = leapfrog(Quartic(), None, mass, 0.2, z, 7)
+    fast = leapfrog(Curved(), None, mass, 0.2, z, 7)
     theta = z.theta
     r = z.r
     for _ in range(7):
-        r = r + 0.1 * value_and_gradient(Quartic(), theta, None)[1]
+        r = r + 0.1 * value_and_gradient(Curved(), theta, None)[1]
         theta = theta + 0.2 * mass.velocity(r)
-        r = r + 0.1 * value_and_gradient(Quartic(), theta, None)[1]
+        r = r + 0.1 * value_and_gradient(Curved(), theta, None)[1]
     assert_close(fast.theta, theta)
     assert_close(fast.r, r)
-    value, gradient = value_and_gradient(Quartic(), theta, None)
+    value, gradient = value_and_gradient(Curved(), theta, None)
     assert_close(fast.value, value)
     assert_close(fast.gradient, gradient)
 
 
 def test_leapfrog_is_reversible(mass):
     z = start(mass)
-    endpoint = leapfrog(Quartic(), None, mass, 0.2, z, 9)
-    back = leapfrog(Quartic(), None, mass, 0.2, replace(endpoint, r=-endpoint.r), 9)
+    endpoint = leapfrog(Curved(), None, mass, 0.2, z, 9)
+    back = leapfrog(Curved(), None, mass, 0.2, replace(endpoint, r=-endpoint.r), 9)
     assert_close(back.theta, z.theta, rtol=0, atol=1e-11)
     assert_close(-back.r, z.r, rtol=0, atol=1e-11)
     assert (endpoint.theta - z.theta).abs().max() > 0.5
@@ -83,7 +73,7 @@ def test_energy_and_acceptance_match_formulas():
     mass = Mass.of(COVARIANCES["dense"])
     z = start(Mass.of(COVARIANCES["dense"]))
     for c in range(6):
-        literal = -Quartic().log_prior(z.theta)[c] + 0.5 * z.r[c] @ mass.inverse @ z.r[c]
+        literal = -Curved().log_prior(z.theta)[c] + 0.5 * z.r[c] @ mass.inverse @ z.r[c]
         assert_close(z.energy(mass)[c], literal)
     error = double([-2.0, 0.0, 0.5, 3000.0])
     assert_close(acceptance(error), double([1.0, 1.0, 0.6065306597, 0.0]))
@@ -93,7 +83,7 @@ def test_energy_and_acceptance_match_formulas():
 
 
 def test_closed_form_value_is_evaluated_only_at_the_end():
-    class Closed(Quartic):
+    class Closed(Curved):
         asked: list
 
         def score(self, theta, batch, value):
@@ -111,10 +101,10 @@ def test_closed_form_value_is_evaluated_only_at_the_end():
     none = torch.zeros(0, 1)
     rows = Batch(none, none, none > 0, 1.0)  # the closed form of the density is not used
     a = leapfrog(closed, rows, mass, 0.1, z, 4)
-    b = leapfrog(Quartic(), rows, mass, 0.1, z, 4)
+    b = leapfrog(Curved(), rows, mass, 0.1, z, 4)
     assert closed.asked == [False, False, False, True]
     assert torch.equal(a.theta, b.theta)
     assert torch.equal(a.value, b.value)
     assert torch.equal(
-        log_joint_gradient(closed, z.theta, rows), log_joint_gradient(Quartic(), z.theta, rows)
+        log_joint_gradient(closed, z.theta, rows), log_joint_gradient(Curved(), z.theta, rows)
     )

@@ -1,22 +1,13 @@
 import pytest
 import torch
 from support.runs.configured import component, double, normal, uniform
-from support.targets.known_targets import F64, PriorAlone, run_chains, sample_target
+from support.targets.known_targets import F64, Curved, run_chains, sample_target
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
 
 from components.errors import NumericalError
 from components.inference.log_joint import value_and_gradient
 from runner.execution.rng import Streams
-
-
-class Curved(PriorAlone):
-    """Density in the plane with a nonlinear gradient, so that no part of the acceptance ratio
-    cancels."""
-
-    def log_prior(self, theta):
-        x, y = theta.unbind(1)
-        return -0.5 * x**2 - (y - 0.5 * x**2) ** 2 - 0.1 * x**4
 
 
 def warm_up(shape, chains=5):

@@ -3,14 +3,12 @@ and its command works."""
 
 from __future__ import annotations
 
-import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from support.runs.user_folder import run_python
 
 from components import registry
 from runner.catalogue.new import COMMANDS, create, main
@@ -19,16 +17,6 @@ from runner.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[3]
 CODE = [role for role in COMMANDS if role not in ("experiment", "study")]
-
-
-def call(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([".", str(ROOT)]),
-        "OMP_NUM_THREADS": "1",
-    }
-    return subprocess.run(
-        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True
-    )
 
 
 @pytest.mark.parametrize("role", CODE)
@@ -73,7 +61,9 @@ def test_generated_test_and_printed_command_run(role, tmp_path, capsys, monkeypa
     name = f"my_{role}"
     assert main(["new", role, name]) == 0
     printed = capsys.readouterr().out
-    tested = call(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"test_{name}.py")
+    tested = run_python(
+        ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"test_{name}.py"], tmp_path
+    )
     assert tested.returncode == 0, tested.stdout
     assert "1 passed" in tested.stdout
     (command,) = (
@@ -82,5 +72,5 @@ def test_generated_test_and_printed_command_run(role, tmp_path, capsys, monkeypa
         if line.startswith("run it")
     )
     words = shlex.split(command.split(" && ")[0])[1:]
-    done = call(tmp_path, "-m", "runner.commands.cli", *words, "tracking=false")
+    done = run_python(["-m", "runner.commands.cli", *words, "tracking=false"], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

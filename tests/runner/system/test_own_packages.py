@@ -1,18 +1,7 @@
 """A user's folders named conf and components next to a script do not affect runner."""
 
-import os
-import subprocess
-import sys
-
 import pytest
-
-from runner import ROOT
-
-
-def run_python(folder, code):
-    environment = os.environ | {"PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
-    words = [sys.executable, "-c", code]
-    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+from support.runs.user_folder import run_python
 
 
 @pytest.mark.parametrize("is_package", [True, False])
@@ -26,7 +15,7 @@ def test_folders_of_users_are_left_unchanged(tmp_path, is_package):
         "import runner; from runner.commands.cli import main; main()"
     )
 
-    result = run_python(tmp_path, code)
+    result = run_python(["-c", code], tmp_path)
 
     assert result.returncode == 0, result.stderr
     assert '"name": "reparam"' in result.stdout
@@ -38,7 +27,7 @@ def test_conflicting_imported_package_is_named(tmp_path):
 
     # an editable installation is found before folders of the path: without it
     code = "import sys; sys.meta_path = [f for f in sys.meta_path if 'editable' not in repr(f)]\n"
-    result = run_python(tmp_path, f"{code}import components, runner")
+    result = run_python(["-c", f"{code}import components, runner"], tmp_path)
 
     assert result.returncode == 1
     assert "import runner before it, or rename it" in result.stderr.splitlines()[-1]

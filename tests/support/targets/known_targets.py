@@ -97,6 +97,15 @@ def correlated_gaussian(correlation: float = 0.8) -> GaussianTarget:
     return GaussianTarget(double([0.5, -2.0]), scale[:, None] * unit * scale)
 
 
+class Curved(PriorAlone):
+    """Density in the plane with a nonlinear gradient, so that no property holds by linearity and no
+    part of an acceptance ratio cancels."""
+
+    def log_prior(self, theta):
+        x, y = theta.unbind(1)
+        return -0.5 * x**2 - (y - 0.5 * x**2) ** 2 - 0.1 * x**4
+
+
 class Tailed(PriorAlone):
     """Student's t with ν degrees of freedom in P dimensions; ν = 1 is the Cauchy distribution."""
 
