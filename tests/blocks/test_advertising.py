@@ -97,13 +97,18 @@ def fit_gibbs(data, **keys):
     return gibbs.posterior(state)
 
 
+def check_selected(posterior, column, *others):
+    """Assert that one column is included, with its effect of 6."""
+    shares = posterior.inclusion
+    assert shares[column] > 0.95
+    assert max(shares[other] for other in others) < 0.3
+    q = float(posterior.mean[posterior.names.index(column)])
+    assert q == pytest.approx(6.0, abs=0.6)
+
+
 def test_half_saturation_is_recovered_from_simulation():
     posterior = fit_gibbs(simulate_sales(0.5), saturation={"tv": [0.05, 0.5, 10.0]})
-    shares = posterior.inclusion
-    assert shares["tv_half_0.5"] > 0.95
-    assert max(shares["tv_half_0.05"], shares["tv_half_10"]) < 0.3
-    q = float(posterior.mean[posterior.names.index("tv_half_0.5")])
-    assert q == pytest.approx(6.0, abs=0.6)
+    check_selected(posterior, "tv_half_0.5", "tv_half_0.05", "tv_half_10")
 
 
 def test_plans_require_proportional_effects():
@@ -191,11 +196,7 @@ def test_sales_limit_is_recovered_from_simulation():
         "sales", None, y.view(1, -1, 1), None, ["y"], inputs=u, input_names=["tv", "web"]
     )
     posterior = fit_gibbs(split(whole, AHEAD, "end"), vidale_wolfe={"tv": [0.02, 0.2, 0.32]})
-    shares = posterior.inclusion
-    assert shares["tv_limit_0.2"] > 0.95
-    assert max(shares["tv_limit_0.02"], shares["tv_limit_0.32"]) < 0.3
-    q = float(posterior.mean[posterior.names.index("tv_limit_0.2")])
-    assert q == pytest.approx(6.0, abs=0.6)
+    check_selected(posterior, "tv_limit_0.2", "tv_limit_0.02", "tv_limit_0.32")
 
 
 def test_limit_reached_by_one_spend_is_refused():

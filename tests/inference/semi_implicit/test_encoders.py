@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import component, double, normal
-from support.small.unlabelled_problems import log_evidence, ppca, real_rows
+from support.small.unlabelled_problems import gaussian_elbo, log_evidence, ppca, real_rows
 from support.targets.affine_families import gradients
 from support.targets.known_targets import F64, z_score
 from torch.distributions import Normal
@@ -42,18 +42,11 @@ def means(module, x):
 
 
 def exact_elbo(module, x):
-    """Σ_b E_q[log p(x_b|z)] − KL(q ‖ p) of the marginal q, differentiable in all parameters."""
+    """``gaussian_elbo`` of the marginal q."""
     (layer,) = module.network.layers
-    (up,) = module.model.generative.network.layers
     mixing = layer.weight[:, x.shape[1] :]
-    m = means(module, x)
     C = mixing @ mixing.T + (2 * module.log_std).exp().diag()
-    W = up.weight
-    log_noise = module.model.generative.log_noise
-    square = (x - m @ W.T - up.bias).square().sum(1) + (W @ C @ W.T).trace()
-    fit = -0.5 * (square / log_noise.exp() + x.shape[1] * (log_noise + math.log(2 * math.pi)))
-    divergence = 0.5 * (C.trace() + m.square().sum(1) - 2 - torch.logdet(C))
-    return (fit - divergence).sum()
+    return gaussian_elbo(module.model.generative, x, means(module, x), C)
 
 
 def learnable_parameters(module):

@@ -108,6 +108,15 @@ def test_normal_reaches_fixed_point_with_small_variance():
         assert float(value) == pytest.approx(math.log(integrate.quad(density, 0, 50)[0]), abs=1e-6)
 
 
+def divergence_from_prior(m, V):
+    """KL[N(m, V) ‖ N(0, 1.5² I)] in the plane."""
+    eye = torch.eye(2, dtype=F64)
+    q, prior = (
+        torch.distributions.MultivariateNormal(*law) for law in ((m, V), (0 * m, 2.25 * eye))
+    )
+    return torch.distributions.kl_divergence(q, prior)
+
+
 def test_probit_mean_is_mode():
     """E_q[log p(y, z, β) − log q(z) q(β)] with moments and entropies of truncated normals from
     scipy."""
@@ -126,12 +135,7 @@ def test_probit_mean_is_mode():
         cut = stats.truncnorm(*ends, loc=f)
         square = cut.var() + cut.mean() ** 2 - 2 * cut.mean() * f + f**2 + spread  # E(z − xᵀβ)²
         literal += -0.5 * math.log(2 * math.pi) - 0.5 * square + float(cut.entropy())
-    prior = torch.distributions.MultivariateNormal(
-        torch.zeros(2, dtype=F64), 2.25 * torch.eye(2, dtype=F64)
-    )
-    literal -= float(
-        torch.distributions.kl_divergence(torch.distributions.MultivariateNormal(m, V), prior)
-    )
+    literal -= float(divergence_from_prior(m, V))
     assert float(ascent.objective(factors, problem.train)) == pytest.approx(literal, rel=1e-9)
     mode = optimize.minimize(
         lambda b: -float(log_joint(model, torch.tensor(b)[None], problem.train)), [0.0, 0.0]
@@ -156,12 +160,7 @@ def test_logistic_cycle_matches_jaakkola_jordan():
         F.logsigmoid(e) - e / 2 + (label - 0.5) * (x @ m)
         for e, x, label in zip(xi, X, y, strict=True)
     )
-    prior = torch.distributions.MultivariateNormal(
-        torch.zeros(2, dtype=F64), 2.25 * torch.eye(2, dtype=F64)
-    )
-    bound = bound - torch.distributions.kl_divergence(
-        torch.distributions.MultivariateNormal(m, V), prior
-    )
+    bound = bound - divergence_from_prior(m, V)
     assert_close(ascent.objective(factors, problem.train)[0], bound)
     after = ascent.cycle(factors, problem.train)
     precision = torch.eye(2, dtype=F64) / 2.25 + sum(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from support.runs.configured import component, generator, normal
@@ -67,20 +68,23 @@ def log_evidence(module: AutoEncoder, x: Tensor) -> Tensor:
     return MultivariateNormal(b, covariance).log_prob(x)
 
 
-def exact_elbo(module: AutoEncoder, x: Tensor) -> Tensor:
-    """Σ_b E_q[log p(x_b|z)] − KL(q ‖ p) of an affine generative model, in closed form,
-    differentiable in all parameters."""
-    (up,) = module.generative.network.layers
-    m, s = module.guide(x)
+def gaussian_elbo(generative: Any, x: Tensor, m: Tensor, C: Tensor) -> Tensor:
+    """Σ_b E_q[log p(x_b|z)] − KL(q ‖ N(0, I)) of q = N(m_b, C) or N(m_b, C_b) and an affine
+    generative model, in closed form, differentiable in all parameters."""
+    (up,) = generative.network.layers
     W = up.weight
-    b = up.bias
-    log_noise = module.generative.log_noise
-    square = (x - m @ W.T - b).square().sum(1) + s.square() @ W.square().sum(0)
-    log_likelihood = -0.5 * (
-        square / log_noise.exp() + x.shape[1] * (log_noise + math.log(2 * math.pi))
-    )
-    divergence = 0.5 * (m.square() + s.square() - 1 - 2 * s.log()).sum(1)
-    return (log_likelihood - divergence).sum()
+    log_noise = generative.log_noise
+    square = (x - m @ W.T - up.bias).square().sum(1) + ((W @ C) * W).sum((-2, -1))
+    fit = -0.5 * (square / log_noise.exp() + x.shape[1] * (log_noise + math.log(2 * math.pi)))
+    trace = C.diagonal(dim1=-2, dim2=-1).sum(-1)
+    divergence = 0.5 * (trace + m.square().sum(1) - m.shape[1] - torch.logdet(C))
+    return (fit - divergence).sum()
+
+
+def exact_elbo(module: AutoEncoder, x: Tensor) -> Tensor:
+    """``gaussian_elbo`` of an auto-encoder."""
+    m, s = module.guide(x)
+    return gaussian_elbo(module.generative, x, m, s.square().diag_embed())
 
 
 def target_rows(module, rows: Rows):

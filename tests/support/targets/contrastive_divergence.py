@@ -1,7 +1,10 @@
 """The variational contrastive divergence on the line by quadrature."""
 
+import math
+
 import torch
 from support.runs.configured import F64, double
+from support.targets.known_targets import z_score
 from torch.distributions import Normal
 
 
@@ -31,3 +34,13 @@ def vcd_by_quadrature(log_joint, mean, log_std, eps):
     worth = (weight * (rate * f(proposal) + (1 - rate) * f(z))).sum(1)
     density = q.log_prob(z[:, 0]).exp() * (z[1, 0] - z[0, 0])
     return (density * (worth - f(z[:, 0]))).sum()
+
+
+def check_contrast(log_joint, mean, std, eps, values, gradients):
+    """Assert that values and gradients by m and log s have the exact means, which are not 0."""
+    parameters = make_parameters(mean, math.log(std))
+    exact = vcd_by_quadrature(log_joint, *parameters, eps)
+    assert float(exact.detach()) > 0.02
+    assert abs(z_score(torch.stack(values), exact.detach())) < 4
+    expected = torch.stack(torch.autograd.grad(exact, parameters))
+    assert z_score(torch.stack(gradients), expected).abs().max() < 4.5
