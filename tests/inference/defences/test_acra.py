@@ -6,7 +6,7 @@ import pytest
 import torch
 from support.runs.configured import double, generator
 from support.small.small_problems import component, train
-from support.small.small_spam import log_joint, log_odds, neighbours, rows, words
+from support.small.small_spam import accuracy, log_joint, log_odds, neighbours, rows, words
 
 from components.attackers.attacked import Attacked
 from components.attackers.words.beliefs import (
@@ -157,14 +157,7 @@ def test_attacked_spam_is_recognised():
     )
     assert torch.equal(tainted, base)  # the attacker without knowledge of the defence
 
-    def accuracy(classifier):
-        return float(
-            (classifier.predict(tainted, generator(0)).probs[:, 0].argmax(1) == y[:, 0])
-            .double()
-            .mean()
-        )
-
-    assert accuracy(aware) > accuracy(aware.undefended) + 0.1
+    assert accuracy(aware, tainted, y) > accuracy(aware.undefended, tainted, y) + 0.1
 
 
 def test_pilot_sets_number_of_draws():

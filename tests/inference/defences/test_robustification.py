@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.runs.configured import F64, normal
 from support.small.small_problems import check_resumed, component, train
-from support.small.small_spam import words
+from support.small.small_spam import accuracy, words
 from torch.testing import assert_close
 
 from components.attackers.attacked import Attacked
@@ -123,12 +123,6 @@ def test_undefended_is_clean_descent_and_stays_fixed():
     undefended = method.posterior(state).undefended
     assert torch.equal(undefended.theta, state.theta[:1])
     assert not torch.allclose(state.theta[3:], goal.expand(2, -1), atol=0.05)
-
-
-def accuracy(posterior, x, y):
-    return float(
-        (posterior.predict(x, torch.Generator()).probs[:, 0].argmax(1) == y[:, 0]).double().mean()
-    )
 
 
 def test_robust_training_withstands_attack():

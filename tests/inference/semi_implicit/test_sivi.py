@@ -3,7 +3,7 @@ and learning."""
 
 import pytest
 import torch
-from support.runs.configured import F64, component, double, load, normal
+from support.runs.configured import component, double, load, normal
 from support.small.small_problems import classes
 from support.small.small_problems import train as train_labels
 from support.targets.affine_families import (
@@ -22,7 +22,6 @@ from support.targets.affine_families import (
 from support.targets.known_targets import GaussianTarget, walk, z_score
 from support.targets.refined_targets import TARGET, train_refined
 
-from components.inference.log_joint import log_joint
 from runner.execution.rng import Streams
 
 LOGISTIC = component("model", "logistic_regression")
@@ -152,7 +151,6 @@ def test_minibatch_is_scaled_to_all_rows():
         batch = problem.train.part(rows, 60 / len(problem.train.x[rows]))
         results.append(float(inference.step(state, batch, rng)[1]["elbo"]))
     assert (results[0] + results[1]) / 2 == pytest.approx(results[2])
-    assert log_joint(model, torch.zeros(1, model.dim, dtype=F64), problem.train).shape == (1,)
 
 
 @pytest.mark.slow

@@ -22,6 +22,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from safetensors.torch import load
 
+# a small network on few rows
+SMALL_RUN = [
+    "dataset=linear_simulation",
+    "dataset.n_train=20",
+    "dataset.n_test=10",
+    "model=mlp",
+    "model.widths=[3]",
+    "inference=map",
+]
 CALLS = (
     (builtins, "open"),
     (io, "open"),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from crashes import Crashes, draw_data
+from crashes import SMALL_RUN, Crashes, draw_data
 from matplotlib.figure import Figure
 from support.runs.configured import read_records, repeatable
 
@@ -24,12 +24,7 @@ from runner.record.facts import read
 from runner.record.record import Record
 
 RUN = [
-    "dataset=linear_simulation",
-    "dataset.n_train=20",
-    "dataset.n_test=10",
-    "model=mlp",
-    "model.widths=[3]",
-    "inference=map",
+    *SMALL_RUN,
     "steps=6",
     "replicates=2",
     "record_every=1",

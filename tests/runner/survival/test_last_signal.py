@@ -4,7 +4,7 @@ import os
 import signal
 
 import pytest
-from crashes import draw_data
+from crashes import SMALL_RUN, draw_data
 from matplotlib.figure import Figure
 
 from runner.execution import replicate
@@ -13,15 +13,7 @@ from runner.execution.signals import RunInterruptedError
 from runner.record.facts import read
 from runner.record.record import Record
 
-RUN = [
-    "dataset=linear_simulation",
-    "dataset.n_train=20",
-    "dataset.n_test=10",
-    "model=mlp",
-    "model.widths=[3]",
-    "inference=map",
-    "steps=4",
-]
+RUN = [*SMALL_RUN, "steps=4"]
 
 
 @pytest.fixture

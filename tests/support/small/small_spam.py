@@ -60,3 +60,8 @@ def log_odds(posterior: FittedEstimator, x: tuple[int, ...]) -> float:
 
 def rows(x: torch.Tensor) -> list[tuple[int, ...]]:
     return [tuple(int(v) for v in row) for row in x]
+
+
+def accuracy(posterior, x: torch.Tensor, y: torch.Tensor) -> float:
+    guess = posterior.predict(x, torch.Generator()).probs[:, 0].argmax(1)
+    return float((guess == y[:, 0]).double().mean())
