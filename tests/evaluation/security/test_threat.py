@@ -42,6 +42,7 @@ def test_attacker_keys_define_the_threat():
     ("overrides", "message"),
     [
         (["attacker.eps=[0.2,0.1]"], r"attacker.eps: .* increasing sizes"),
+        (["attacker.eps=[0.1,0.1]"], r"attacker.eps: .* increasing sizes"),
         (["attacker.eps=[]"], r"attacker.eps: .* increasing sizes"),
         (["attacker.eps=[-0.1]"], "attacker.eps.0=-0.1: .*≥ 0"),
         (["attacker.eps=0.1"], "attacker.eps=0.1: must be a list"),
