@@ -54,7 +54,7 @@ def import_object(key: str, place: str) -> Any:
             sorted(n for n, v in vars(loaded).items() if callable(v) and not n.startswith("_"))[:6]
         )
         raise ConfigMismatchError(
-            f"{key}={place}: {module} has no {name}; there are {public_names or 'no functions or classes'}"
+            f"{key}={place}: {module} has no function or class {name}; there are {public_names or 'none'}"
         )
     return vars(loaded)[name]
 

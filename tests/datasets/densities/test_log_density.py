@@ -100,8 +100,8 @@ def test_other_code_changes_the_target(tmp_path, monkeypatch):
         ("of_all_rows", r"depends on other rows; sum only over the last dimension"),
         ("fails", r"RuntimeError: .*own_things.py, line \d+\); fix it there"),
         ("nowhere", r"not finite at any of 3 starts; set dataset.start_mean"),
-        ("nothing", r"own_things has no nothing; there are "),
-        ("log_densit", r"own_things has no log_densit"),
+        ("nothing", r"own_things has no function or class nothing; there are "),
+        ("log_densit", r"own_things has no function or class log_densit"),
     ],
 )
 def test_invalid_functions_are_refused(function, message):

@@ -145,7 +145,7 @@ def test_one_output_for_a_binary_label_is_its_log_odds():
 @pytest.mark.parametrize(
     ("place", "keys", "message"),
     [
-        ("own_things:Nett", {}, r"own_things has no Nett; there are "),
+        ("own_things:Nett", {}, r"own_things has no function or class Nett; there are "),
         ("no_such_module:Net", {}, r"ModuleNotFoundError: No module named 'no_such_module'"),
         (
             "own_things:log_density",

@@ -76,7 +76,7 @@ def test_evaluations_have_no_cost(make_job, tmp_path):
 def test_replicates_cost_the_same_jointly_or_in_turn(make_job, tmp_path):
     filters = ["+experiment=wiener_velocity", "smoke=true", "replicates=3", "steps=5"]
     executed, together = run(make_job(*filters))
-    assert executed.vectorised
+    assert executed.job.is_vectorised
     single = run(
         make_job(*filters[:2], "replicates=1", "steps=5", f"output_dir={tmp_path / 'one'}")
     )[1]

@@ -171,7 +171,7 @@ def test_priors_scale_with_the_series_and_slabs_with_columns():
 MISTAKES = [
     (
         [block("seasonal", period=60)],
-        r"model.blocks.0.period=60: longer than the 24 observed times",
+        r"model.blocks.0.period=60: longer than the 24 .*; use a shorter period",
     ),
     (
         [block("trigonometric", period=6, harmonics=4)],
@@ -179,7 +179,7 @@ MISTAKES = [
     ),
     (
         [block("autoregressive", lags=24)],
-        "model.blocks.0.lags=24: there are only 24 observed times",
+        "model.blocks.0.lags=24: there are only 24 .*; lower it",
     ),
     (
         [block("regression", columns=["c"])],
