@@ -140,8 +140,9 @@ def _bias(shape: Shape) -> float:
 
 
 def product_kernel(x: Tensor, z: Tensor, w: Tensor, shape: Shape) -> Tensor:
-    """κ(x, z) of ξ = √w ∘ x, or (√w ∘ x, 1) with a bias: ξ·ξ' (linear) or (1/π) ‖ξ‖ⁿ ‖ξ'‖ⁿ J_n(θ) (ArcCosine of order n), θ the
-    angle between ξ and ξ'; x [..., N, D], z [..., M, D], w [..., 1 or D] -> [..., N, M].
+    """κ(x, z) of ξ = √w ∘ x, or (√w ∘ x, 1) with a bias: ξ·ξ' (linear) or (1/π) ‖ξ‖ⁿ ‖ξ'‖ⁿ J_n(θ)
+    (ArcCosine of order n), θ the angle between ξ and ξ'; x [..., N, D], z [..., M, D],
+    w [..., 1 or D] -> [..., N, M].
 
     Source: Boustati (2021), eq. (2.20); Cho and Saul (2009), eqs. (1) and (3) to (6)."""
     rate = w.sqrt().unsqueeze(-2)

@@ -77,12 +77,11 @@ def time_of_row(
     Seconds are proportional to the limits of a budget, and the search for the lengths of the runs
     takes as long as a replicate.
     """
-    sizes = {"": 1.0} | {name: sum(limits.values()) for name, limits in suite.budgets.items()}
+    sizes = {"": 1.0} | {name: sum(kinds.values()) for name, kinds in suite.budgets.items()}
     final = final_lines(lines)
     final = final[final["problem"].isin(problems)]
-    seconds = final.get(COST_PREFIX + CPU_SECONDS, math.nan) / final["budget"].map(sizes).astype(
-        float
-    )
+    limits = final["budget"].map(sizes).astype(float)
+    seconds = final.get(COST_PREFIX + CPU_SECONDS, math.nan) / limits
     spent = seconds.groupby([final["problem"], final["row"]]).mean() * sizes[budget]
     of_names = spent[spent.index.isin(names, level="row")].groupby("problem").median()
     replicate = of_names.combine_first(spent.groupby("problem").median()).sum()

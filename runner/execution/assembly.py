@@ -124,7 +124,7 @@ def _load(job: Job, rng: Streams, at_once: int) -> Problem:
 
 def limit_to_one_batch(problem: Problem, rng: Streams) -> Problem:
     """Restrict a problem to its first batch, for both training and testing."""
-    assert isinstance(problem, Supervised | Unlabelled)  # checked by ``compose.job``
+    assert isinstance(problem, Supervised | Unlabelled)  # ``compose.check`` refuses others
     batches: Iterator[tuple[int, Batch | Rows]] = problem.batches("minibatch", rng, 0, 1)
     first_batch = next(batches)[1].part(slice(None), 1.0)
     changes: dict[str, Any] = {"train": first_batch, "test": first_batch, "batch_size": None}

@@ -16,13 +16,16 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
+from components import registry
+from runner.study import one_run
 from runner.study.left_going import DetachedRun
 from runner.study.snapshot import FrozenRun, Snapshot
 
 LARGEST = 65_536  # bytes of a message
-ROLES = ("dataset", "model", "inference", "attacker")
+PRELOADED = ("runner.execution.execute", "runner.commands.app")
 
 
 class Server:
@@ -55,7 +58,7 @@ class Server:
         Raises:
             OSError: the server has died.
         """
-        names = [(role, (run.config.get(role) or {}).get("name")) for role in ROLES]
+        names = {role: part["name"] for role in registry.CHOSEN if (part := run.config.get(role))}
         message = {"arguments": [str(snapshot.file), run.name], "components": names}
         return ForkedRun(snapshot, run, self, self._ask(message, [lock, log]))
 
@@ -98,37 +101,32 @@ class ForkedRun(DetachedRun):
         return code
 
 
-def _import(components: list[tuple[str, str | None]]) -> None:
-    """Import the modules of components; a run reports the error of one that cannot be imported."""
-    from components import registry
+def _import(components: dict[str, str]) -> None:
+    """Import the modules of the components of each role; a run reports the error of one that cannot
+    be imported.
+    """
+    for role, name in components.items():
+        with suppress(Exception):
+            registry.get(role, name)
 
-    for role, name in components:
-        if name is not None:
-            with suppress(Exception):
-                registry.get(role, name)
 
-
-def _run(arguments: list[str], lock: int, log: int) -> int:
+def _run(arguments: list[str], log: int) -> int:
     """Execute a run in this process, just forked, as the command line would."""
     os.setsid()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    os.set_inheritable(lock, True)
     sys.argv[1:] = arguments
-    from runner.study import one_run
-
     return one_run.main(arguments)
 
 
 def serve() -> None:
     """Fork a run for each message on standard input, and answer about the ends of runs."""
-    from runner.commands.app import attempt  # noqa: F401
     from runner.execution.memory import load_blas
 
-    load_blas()
-    import runner.execution.execute  # noqa: F401  (imports torch)
-
+    load_blas()  # before torch
+    for module in PRELOADED:
+        import_module(module)
     requests = socket.socket(fileno=os.dup(0))
     while True:
         data, files, _, _ = socket.recv_fds(requests, LARGEST, 2)
@@ -144,7 +142,8 @@ def serve() -> None:
             answer = os.fork()
             if answer == 0:
                 requests.close()
-                raise SystemExit(_run(message["arguments"], *files))
+                _, log = files  # the run keeps the lock's file open
+                raise SystemExit(_run(message["arguments"], log))
         for file in files:
             os.close(file)
         requests.send(json.dumps(answer).encode())

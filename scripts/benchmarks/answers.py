@@ -92,6 +92,6 @@ def measure(options: Namespace, report: Report) -> None:
             seconds = report.time(ways, options.repeats, warmups=0, clock=measure_children)
             if name == "airline":
                 report.record("airline, 10 s by ours", MOST / seconds["ours"])
-            draws = answers["theirs"].get("ess", 1.0)
-            drawn = answers["ours"]["ess"] if "ess" in answers["theirs"] else 1.0
-            report.compare(name, seconds["ours"] / drawn, seconds["theirs"] / draws)
+            if "ess" in answers["theirs"]:
+                seconds = {way: seconds[way] / answers[way]["ess"] for way in ways}
+            report.compare(name, seconds["ours"], seconds["theirs"])

@@ -1,4 +1,4 @@
-"""Base class of densities whose samplers start at draws of a normal."""
+"""Base class of densities with samplers that start at draws from a normal distribution."""
 
 from __future__ import annotations
 

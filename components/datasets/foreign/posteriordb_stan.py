@@ -32,8 +32,7 @@ class PosteriordbStan(ForeignDensity):
     The package posteriordb reads the folder, posterior_database of a clone of
     stan-dev/posteriordb, which has 147 posteriors.  Draws contain the parameters of the reference
     draws.  The moments of these draws are the reference, with standard errors as for independent
-    draws.  Without
-    reference draws, draws contain the program's parameters, and there are no errors.
+    draws.  Without reference draws, draws contain the program's parameters, and there are no errors.
     ``dataset=posteriordb`` has eleven of these posteriors without Stan.
 
     Raises:

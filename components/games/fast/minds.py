@@ -104,8 +104,9 @@ def count_row(mind: Mind, marks: Array) -> Index:
 
 
 def value_at(row: Array, weights: Array, marks: Array, number: Index, scratch: Scratch) -> float:
-    """Q(s, a, b) of the cell a·B + b: the sum of weights [F, own·other] at the marks of s, the first
-    of which has the weights ``row``; a mark F is empty."""
+    """Q(s, a, b) of the cell a·B + b: the sum of weights [F, own·other] at the marks of s.
+
+    ``row`` has the weights at the first mark; a mark F is empty."""
     cell = np.uint64(number)
     value = row[cell]
     for m in range(1, len(scratch.marks)):

@@ -81,7 +81,7 @@ class CompiledPlayer:
 
 
 def stack(hierarchy: Hierarchy, levels: Levels) -> Mind:
-    """Stack the action values of a level-k thinker in one array, of which they become views."""
+    """Stack the action values of a level-k thinker in one array; they become views of it."""
     tables = [q for q in hierarchy.q if isinstance(q, ActionWeights)]
     stacked_values = torch.stack([q.values.flatten(2) for q in tables])
     for q, weights in zip(tables, stacked_values, strict=True):

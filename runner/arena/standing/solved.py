@@ -43,9 +43,8 @@ def costs_of_replicates(lines: pd.DataFrame, metric: str, tolerance: float) -> p
     """Cost after which the error of each replicate stays below a tolerance; infinite if the final
     error exceeds it, or if the scores of the run are invalid.
     """
-    is_below = (lines.get(metric, math.nan) < tolerance) & lines["state"].isin(
-        SCORED
-    )  # a NaN is not below it
+    error = lines.get(metric, math.nan)  # NaN is not below a tolerance
+    is_below = (error < tolerance) & lines["state"].isin(SCORED)
     steps = lines["step"].where(lines["step"] >= 0, math.inf)
     backwards = lines[RUN].assign(is_below=is_below, cost=count_evaluations(lines), step=steps)
     backwards = backwards.sort_values("step", ascending=False)

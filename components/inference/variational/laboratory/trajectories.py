@@ -1,4 +1,4 @@
-"""Error of gradient estimators whose state depends on earlier steps."""
+"""Error of gradient estimators with a state that depends on earlier steps."""
 
 from __future__ import annotations
 
