@@ -7,7 +7,7 @@ a line lacks it.  Kept scores are stored as CSV: ``conf/arena/<suite>.csv.gz``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,7 +19,7 @@ from runner.arena.suite import Suite
 from runner.record.checks import failed_checks
 from runner.record.code import describe_commit
 from runner.record.facts import Facts
-from runner.record.lines import by_replicate, readable_lines
+from runner.record.scores import final_scores, read_evaluations
 from runner.report.scores.cells import FAILED_CHECK_MARK, SHORT_MARK, mark_failures
 from runner.report.scores.distances import measure_distances, read_predictions
 from runner.study.snapshot import FrozenRun, Snapshot
@@ -39,6 +39,7 @@ STATE_OF_MARK: dict[str, State] = {"": "done", SHORT_MARK: "short", FAILED_CHECK
 TOLERANCE = 1.1  # a budget ends with the step that reaches it; a cost of more is over budget
 # diagnostics of chains: independent draws of a wrong q have the best ones
 OF_CHAINS = {"ess", "ess_tail", "rhat"}
+END = -1  # step of final scores
 DIGITS = 6  # significant ones, of a kept score
 
 
@@ -84,24 +85,26 @@ def _read_run(
         CHECKS: JOIN.join(failed_checks(facts)),
     }
     if "result" not in facts or state not in (*SCORED, "over budget"):
-        yield common | {"replicate": 0, "step": -1}
+        yield common | {"replicate": 0, "step": END}
         return
     shown = set(suite.metrics)
     method = find_method(run) if shown & OF_CHAINS else None
     if method and not method.mixes:  # it draws independently from its fitted posterior
         shown -= OF_CHAINS
     folder = snapshot.folder(run)
-    result = {"replicate": 0, "step": -1, "metrics": facts["result"]}
-    lines = [line for line in readable_lines(folder) if line["phase"] not in ("train", "final")]
+    lines = [line for line in read_evaluations(folder) if line.phase != "final"]
     if not shown & set(facts["result"]):  # its budget ended before its warm-up did
         common["state"] = "over budget"
         lines = []
-    for line in [*lines, result]:
-        for replicate, values in _by_replicate(shown, line).items():
-            if line is result:
-                apart = measure_distances(read_predictions(folder, replicate), gold)
-                values |= {name: apart[name] for name in apart if name in suite.metrics}
-            yield common | {"replicate": replicate, "step": line["step"]} | values
+    scores = [(line.replicate, line.step, line.values) for line in lines]
+    scores += [(r, END, values) for r, values in final_scores(facts).items()]
+    for replicate, step, each in scores:
+        values = {k: float(v) for k, v in each.items() if k in shown or k.startswith(COST_PREFIX)}
+        if step == END and values:
+            apart = measure_distances(read_predictions(folder, replicate), gold)
+            values |= {name: apart[name] for name in apart if name in suite.metrics}
+        if values:
+            yield common | {"replicate": replicate, "step": step} | values
 
 
 def find_method(run: FrozenRun) -> type[Any] | None:
@@ -111,16 +114,6 @@ def find_method(run: FrozenRun) -> type[Any] | None:
     name = run.config.get("inference", {}).get("name")
     is_known = name is not None and registry.exists("inference", name)
     return registry.get("inference", name) if is_known else None
-
-
-def _by_replicate(shown: Set[str], line: dict[str, Any]) -> dict[int, dict[str, float]]:
-    """Scores in ``shown`` and costs of a line of a record, by replicate."""
-    values: dict[int, dict[str, float]] = {}
-    for metric in line["metrics"]:
-        if metric in shown or metric.startswith(COST_PREFIX):
-            for replicate, value in by_replicate(line, metric):
-                values.setdefault(replicate, {})[metric] = float(value)
-    return values
 
 
 def find_state(run: FrozenRun, facts: Facts, limits: dict[str, float]) -> State:

@@ -19,9 +19,9 @@ from runner.record.facts import (
     read_config,
     read_facts_or_warn,
 )
-from runner.record.lines import by_replicate, readable_lines
-from runner.report.compared_record import last_evaluation
-from runner.statistics.standard_error import mean_se
+from runner.record.lines import readable_lines
+from runner.record.scores import list_scores, read_newest
+from runner.statistics.standard_error import mean_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,10 +49,9 @@ def recorded_values(folder: Path) -> pd.DataFrame:
     import pandas as pd
 
     rows = [
-        (r, line["step"], line["phase"], metric, value)
-        for line in readable_lines(folder)
-        for metric in line["metrics"]
-        for r, value in by_replicate(line, metric)
+        (line.replicate, line.step, line.phase, metric, value)
+        for line in list_scores(readable_lines(folder))
+        for metric, value in line.values.items()
     ]
     return pd.DataFrame(rows, columns=list(LINES)).sort_values(
         ["replicate", "step"], kind="stable", ignore_index=True
@@ -124,9 +123,10 @@ def list_records(
             _is_wanted(row.get(key, values.get(key)), wanted, key == "id")
             for key, wanted in conditions.items()
         ):
-            rows.append(
-                row | {key: values.get(key) for key in settings} | _scores(folder, facts, parts)
-            )
+            scores, _ = read_newest(facts, folder)
+            shown = {name: each for name, each in scores.items() if parts or "/" not in name}
+            columns = mean_columns(shown, "_se")
+            rows.append(row | {key: values.get(key) for key in settings} | columns)
     _refuse_unknown_names(conditions, has_runs=bool(rows))
     for name in ask_config if config_keys else ():
         if name not in config_keys:
@@ -170,12 +170,3 @@ def _is_wanted(value: Any, wanted: Any, is_id: bool) -> bool:
     if is_id:
         return str(value).startswith(tuple(map(str, several)))
     return value == wanted or value in several
-
-
-def _scores(folder: Path, facts: Facts, parts: bool) -> dict[str, float]:
-    """Mean and standard error of each score."""
-    row = {}
-    for name, values in (facts["result"] or last_evaluation(folder)[0]).items():
-        if parts or "/" not in name:
-            row[name], row[f"{name}_se"] = mean_se(values)
-    return row

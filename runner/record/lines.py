@@ -76,14 +76,6 @@ def readable_lines(folder: Path) -> list[Line]:
     return []
 
 
-def by_replicate(line: Line, metric: str) -> list[tuple[int, Any]]:
-    """Values of a metric in a line with their replicates: one, all, or none."""
-    values = line["metrics"].get(metric)
-    if isinstance(values, list):
-        return list(enumerate(values))
-    return [] if values is None else [(line["replicate"], values)]
-
-
 def write_lines(folder: Path, lines: list[Line]) -> None:
     """Replace metrics.jsonl atomically."""
     write_bytes(folder / NAME, b"".join(_text(line) for line in lines))

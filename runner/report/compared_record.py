@@ -8,7 +8,7 @@ from pathlib import Path
 from runner.errors import ConfigError
 from runner.record.facts import Facts, flatten, load_facts, read_config
 from runner.record.files import warn_damage
-from runner.record.lines import readable_lines
+from runner.record.scores import read_newest
 
 
 @dataclass(frozen=True)
@@ -35,17 +35,6 @@ def flat(values: Facts) -> dict[str, str]:
     }
 
 
-def last_evaluation(folder: Path) -> tuple[dict[str, list[float]], int | None]:
-    """Metrics of each replicate's last evaluation, and the step of the newest one."""
-    lines = [line for line in readable_lines(folder) if line["phase"] != "train"]
-    newest = {line["replicate"]: line for line in lines}
-    result: dict[str, list[float]] = {}
-    for _, line in sorted(newest.items()):
-        for name, value in line["metrics"].items():
-            result.setdefault(name, []).extend(value if isinstance(value, list) else [value])
-    return result, lines[-1]["step"] if lines else None
-
-
 def load(folder: Path) -> ComparedRecord:
     """Load a run's record.
 
@@ -62,8 +51,7 @@ def load(folder: Path) -> ComparedRecord:
     if facts is None:
         raise ConfigError(f"{folder}: its run.json is damaged{hint}")
     warn_damage(folder, facts)
-    result, step = (facts["result"], None) if facts.get("result") else last_evaluation(folder)
-    return ComparedRecord(folder, facts, flat(config), result, step)
+    return ComparedRecord(folder, facts, flat(config), *read_newest(facts, folder))
 
 
 def describe_machine(hardware: Facts) -> str:

@@ -21,7 +21,6 @@ from components.metrics.names import ScoreDirection
 from runner.statistics.standard_error import mean_se
 
 K = TypeVar("K")
-ReplicateScores = dict[tuple[int, int], float]  # (seed, replicate) -> score
 Values = Mapping[tuple[int, int], float]
 LEVEL = 0.05  # significance level of all tests, after Holm's correction
 MIN_PAIRS = 5  # minimum number of pairs for a test

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 def mean_se(values: Sequence[float]) -> tuple[float, float]:
@@ -22,3 +22,12 @@ def mean_se(values: Sequence[float]) -> tuple[float, float]:
         else math.nan
     )
     return mean, se
+
+
+def mean_columns(values: Mapping[str, Sequence[float]], ending: str) -> dict[str, float]:
+    """Columns of a table: mean over replicates of each score, and its standard error under the name
+    of the score with an ending."""
+    columns = {}
+    for name, each in values.items():
+        columns[name], columns[f"{name}{ending}"] = mean_se(each)
+    return columns

@@ -10,6 +10,7 @@ from typing import Any
 
 from components.metrics.names import PREFIXES, base_name, score_names
 from runner.errors import ConfigError, nearest
+from runner.record.scores import ESS_RATE, STEP_TIME
 from runner.study import snapshot as snapshots
 from runner.study.choice import plan_selected_runs, select_runs
 from runner.study.definition import StudyDefinition, load_study
@@ -71,12 +72,6 @@ def find_snapshot(given: argparse.Namespace, output_dir: Path, reads_only: bool)
     return snapshot
 
 
-TIMING_METRICS = frozenset(
-    {"milliseconds_per_step"}
-)  # keys that reports read from the record of any run
-ESS_RATE = "ess_per_second"  # key that reports derive for runs with an ess
-
-
 def refuse_unknown_scores(snapshot: Snapshot) -> None:
     """Refuse a study if a table or a figure names a score that no run provides.
 
@@ -121,4 +116,4 @@ def _scores_of(run: FrozenRun) -> frozenset[str]:
     names = score_names(
         dataset.problem_kind(), run.config.get("attacker") is not None, dataset.target_kind()
     )
-    return names | {"cost"} | TIMING_METRICS | DISTANCES | ({ESS_RATE} if "ess" in names else set())
+    return names | {"cost", STEP_TIME} | DISTANCES | ({ESS_RATE} if "ess" in names else set())

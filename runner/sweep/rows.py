@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from runner.record.facts import Facts, read_facts_or_warn
-from runner.statistics.standard_error import mean_se
+from runner.record.scores import final_scores, pool
+from runner.statistics.standard_error import mean_columns
 from runner.sweep.outcomes import JobOutcome
 
 if TYPE_CHECKING:
@@ -61,10 +62,13 @@ def _describe_row(jobs: list[JobOutcome], best: Facts | None) -> tuple[dict[str,
     folders = dict.fromkeys(job.folder for job in jobs if job.folder is not None)
     records = {folder: read_facts_or_warn(folder) or {} for folder in folders}
     done = {job.folder for job in jobs if job.state == "done"}
-    values = _pool_scores(facts for folder, facts in records.items() if folder in done)
-    scores: dict[str, float] = {}
-    for name, each in values.items():
-        scores[name], scores[f"{name} SE"] = mean_se(each)
+    pooled = pool(
+        scores
+        for folder in records
+        if folder in done
+        for scores in final_scores(records[folder]).values()
+    )
+    values = {name: each for name, each in pooled.items() if "/" not in name}
     row: Facts = {
         "seeds": _join_distinct(", ", (job.values().get("seed", "") for job in jobs)),
         "n": max(map(len, values.values()), default=0),
@@ -76,17 +80,7 @@ def _describe_row(jobs: list[JobOutcome], best: Facts | None) -> tuple[dict[str,
         row["best"] = any(trial <= set(job.overrides) for trial in trials for job in jobs)
     row["records"] = " ".join(f"{folder.parent.name}/{folder.name}" for folder in records)
     failed = (job.message for job in jobs if job.state == "failed")
-    return scores, row | {"failed because": _join_distinct("; ", failed)}
-
-
-def _pool_scores(records: Iterable[Facts]) -> dict[str, list[float]]:
-    """Scores over all replicates, without scores of single tasks or classes."""
-    values = defaultdict[str, list[float]](list)
-    for facts in records:
-        for name, of_run in facts.get("result", {}).items():
-            if "/" not in name:
-                values[name] += of_run
-    return values
+    return mean_columns(values, " SE"), row | {"failed because": _join_distinct("; ", failed)}
 
 
 def _join_distinct(separator: str, words: Iterable[str]) -> str:

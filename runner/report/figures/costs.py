@@ -68,17 +68,12 @@ def draw_cost(spec: CostSpec, source: FigureSource) -> Picture | None:
 
 def _list_points(spec: CostSpec, source: FigureSource) -> pd.DataFrame:
     """Finite score and cost of every evaluation, NaN for a cost that was not counted."""
-    counted = COST_PREFIX + spec.against
-    frame = evaluations_frame(source.runs, source.names, spec.cell, [spec.metric, counted])
+    frame = evaluations_frame(source.runs, source.names, spec.cell, [spec.metric])
     if frame.empty:
         return frame
-    is_score = (frame["metric"] == spec.metric) & np.isfinite(frame["value"])
-    points: pd.DataFrame = frame.assign(method=frame["row"].map(source.names)).loc[is_score]
-    if spec.against in points:
-        return points.assign(cost=points[spec.against])
-    keys = ["run", "replicate", "line"]
-    costs = frame.loc[frame["metric"] == counted, [*keys, "value"]]
-    return points.merge(costs.rename(columns={"value": "cost"}), on=keys, how="left")
+    points: pd.DataFrame = frame[np.isfinite(frame["value"])]
+    cost = points.get(spec.against, points.get(COST_PREFIX + spec.against, np.nan))
+    return points.assign(method=points["row"].map(source.names), cost=cost)
 
 
 def _summarise(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

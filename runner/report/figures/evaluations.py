@@ -5,24 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runner.record.lines import Line, by_replicate, readable_lines
+from components.metrics.names import COST_PREFIX
+from runner.record.scores import read_evaluations
 from runner.report.run_views import RunView
 from runner.study.table_specs import POOLED_KEY
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def training_seconds(lines: list[Line]) -> Iterator[tuple[Line, float]]:
-    """Lines with the training time of the replicate so far, without earlier evaluations."""
-    clock: dict[int, float] = {}  # time of the last line by replicate
-    seconds: dict[int, float] = {}
-    for line in lines:
-        r = line["replicate"]
-        if line["phase"] == "train":
-            seconds[r] = seconds.get(r, 0.0) + line["time"] - clock.get(r, 0.0)
-        clock[r] = line["time"]
-        yield line, seconds.get(r, 0.0)
 
 
 def evaluations_frame(
@@ -34,8 +23,8 @@ def evaluations_frame(
     """One row per evaluation, metric and replicate of the runs of some rows in a cell of the grid.
 
     Columns: run, row, panel (values of the other grid keys), is_shared (replicates side by side share
-    their seconds), replicate, line (in the record), steps, seconds (of training so far), metric and
-    value; no columns if there are no such lines.
+    their seconds), replicate, steps, seconds (of training so far), metric, value and recorded costs;
+    no columns if there are no such lines.
     """
     import pandas as pd
 
@@ -58,15 +47,18 @@ def _list_values(
         "panel": ", ".join(f"{key.split('.')[-1]} {run.cell[key]}" for key in keys),
         "is_shared": view.facts["vectorised"],
     }
-    lines = training_seconds(readable_lines(view.folder) if view.folder else [])
-    for i, (line, seconds) in enumerate(lines):
-        for metric in metrics if line["phase"] != "train" else ():
-            for r, value in by_replicate(line, metric):
-                yield common | {
-                    "replicate": f"{view.facts['seed']}/{r}",
-                    "line": i,
-                    "steps": line["step"],
-                    "seconds": seconds,
-                    "metric": metric,
-                    "value": value,
-                }
+    for line in read_evaluations(view.folder) if view.folder else ():
+        costs = {kind: value for kind, value in line.values.items() if kind.startswith(COST_PREFIX)}
+        for metric in metrics:
+            if metric in line.values:
+                yield (
+                    common
+                    | costs
+                    | {
+                        "replicate": f"{view.facts['seed']}/{line.replicate}",
+                        "steps": line.step,
+                        "seconds": line.seconds,
+                        "metric": metric,
+                        "value": line.values[metric],
+                    }
+                )

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from runner.record.scores import read_scores
 from runner.report.figures.picture import FigureSource, Picture
 from runner.report.run_views import RunView
 from runner.report.scores.frame import scores_frame
-from runner.report.scores.recorded import scores
 from runner.report.wording import describe_runs, format_count
 from runner.study.figure_specs import SpreadSpec
 
@@ -54,7 +54,7 @@ def _find_chosen(runs: list[RunView]) -> Iterator[tuple[str, str]]:
     filter."""
     chosen = []
     for view in runs:
-        betas = scores(view.facts, view.folder, CHOSEN) if view.facts and view.folder else {}
+        betas = read_scores(view.facts, view.folder, CHOSEN) if view.facts and view.folder else {}
         if betas:
             part = _inference(view).get("filter") or {}
             beta = Counter(betas.values()).most_common(1)[0][0]

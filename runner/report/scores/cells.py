@@ -8,9 +8,9 @@ from pathlib import Path
 
 from runner.record.checks import Failures
 from runner.record.outcomes import McNemar
+from runner.record.scores import ReplicateScores
 from runner.statistics.paired_tests import (
     PairedDifference,
-    ReplicateScores,
     Summary,
     inflate,
     median_iqr,

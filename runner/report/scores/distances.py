@@ -12,8 +12,8 @@ import pandas as pd
 from components.metrics.predictive_distance import predictive_distances
 from runner.record.facts import skip_unreadable
 from runner.record.outcomes import predictions_file
+from runner.record.scores import ReplicateScores
 from runner.report.run_views import RunView
-from runner.statistics.paired_tests import ReplicateScores
 
 PREDICTIONS = ["label", "mean", "sd"]
 

@@ -7,13 +7,12 @@ from typing import Any
 
 from runner.record.checks import failed_checks, join_failures
 from runner.record.facts import Facts
+from runner.record.scores import ReplicateScores, read_scores
 from runner.report.origin import CellFacts, Kept, Origin
 from runner.report.run_views import RunView
 from runner.report.scores.cells import Cell
 from runner.report.scores.distances import distances
 from runner.report.scores.earlier import WHOLE
-from runner.report.scores.recorded import has_ended, scores
-from runner.statistics.paired_tests import ReplicateScores
 from runner.study.definition import StudyDefinition
 from runner.study.plan import PlannedRun
 from runner.study.protocol import UNKNOWN, protocol_of
@@ -77,8 +76,9 @@ def gather_cell(
         cell.data = view.facts["data"]
         cell.folders.append(view.folder)
         contributing.append(view.facts)
-        if not has_ended(view.facts):
-            reasons[f"{len(run_scores)} of {view.facts['replicates']} replicates so far"] = None
+        n = view.facts["replicates"]
+        if view.facts["state"] != "done" and len(run_scores) < n:
+            reasons[f"{len(run_scores)} of {n} replicates so far"] = None
     cell.failed = join_failures(*map(failed_checks, contributing))
     cell.smoke = any(facts["smoke"] for facts in contributing)
     if contributing and cell.expected:
@@ -101,7 +101,7 @@ def _run_scores(
     if not view.facts or view.folder is None:
         return {}
     if metric not in DISTANCES:
-        return scores(view.facts, view.folder, metric)
+        return read_scores(view.facts, view.folder, metric)
     cell = view.run.cell
     gold = next((v for v in runs if v.run.row == study.gold and v.run.cell == cell), None)
     return distances(view, gold, metric) if gold else {}

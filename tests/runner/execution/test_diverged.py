@@ -12,7 +12,7 @@ from components.metrics import regression
 from runner.execution import checkpoint
 from runner.record import folders
 from runner.record.facts import read
-from runner.report.scores.recorded import scores
+from runner.record.scores import read_scores
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_non_finite_scores_end_as_diverged_and_are_kept(command, tmp_path, monke
     assert facts["state"] == "diverged"
     assert facts["result"]["nlpp"] == [math.inf] * 2
     assert all(math.isfinite(value) for value in facts["result"]["rmse"])
-    assert scores(facts, folder, "rmse") == {
+    assert read_scores(facts, folder, "rmse") == {
         (0, r): value for r, value in enumerate(facts["result"]["rmse"])
     }
     assert command(*argv) == (code, error)  # the same message, without a new computation

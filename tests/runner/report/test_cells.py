@@ -18,8 +18,9 @@ from support.runs.small_study import (
 
 from runner.errors import RunnerWarning
 from runner.record.facts import read
+from runner.record.lines import read_lines
+from runner.record.scores import read_scores, step_times
 from runner.report.scores.earlier import HEADER, PROTOCOL
-from runner.report.scores.recorded import scores, step_times
 from runner.study.snapshot import FrozenRun
 
 PUBLISHED, TUNED, IGP, IRF = (row.name for row in STUDY.rows)
@@ -99,7 +100,7 @@ def test_published_times_are_never_compared(study):
         for step in (1, 10, 20, 30, 40)
     ]
     folder = record(study, "a", 1000, 0.1 + NOISE, lines)
-    assert step_times(folder) == pytest.approx({0: 4.0, 1: 4.0})
+    assert step_times(read_lines(folder)) == pytest.approx({0: 4.0, 1: 4.0})
     table = {
         "name": "cost",
         "title": "Time",
@@ -119,7 +120,7 @@ def test_record_has_the_time_of_every_replicate(make_job):
 
     job = make_job("+experiment=digits_fgsm", "smoke=true", "replicates=2", "record_every=1")
     run(job)
-    assert set(step_times(job.folder)) == {0, 1}
+    assert set(step_times(read_lines(job.folder))) == {0, 1}
 
 
 def test_bold_and_paired_differences_are_computed(study):
@@ -232,7 +233,7 @@ def test_ess_per_second_uses_the_time_of_a_replicate(study, at_once, rates):
     ]
     result = {"ess": [50.0, 20.0]}
     folder = record(study, "c", 1000, [0.0, 0.0], lines, vectorised=at_once, result=result)
-    actual = scores(read(folder), folder, "ess_per_second")
+    actual = read_scores(read(folder), folder, "ess_per_second")
     np.testing.assert_allclose([actual[0, r] for r in range(2)], rates)
 
 

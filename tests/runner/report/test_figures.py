@@ -8,10 +8,9 @@ from numpy.testing import assert_allclose
 from support.runs.small_study import NOISE, line, record, redefine
 
 from runner.record.facts import read
+from runner.record.scores import list_scores, read_scores
 from runner.report.figures.draw import draw_figures
-from runner.report.figures.evaluations import training_seconds
 from runner.report.results import layout_table
-from runner.report.scores.recorded import scores
 
 WAY = {"name": "way", "title": "On the way", "cell": {"dataset.n_train": 1000}}
 
@@ -87,11 +86,11 @@ def test_training_seconds_exclude_evaluations():
     phases = ("train", "train", "evaluation", "train", "final")
     times = (1.0, 3.0, 8.0, 9.5, 20.0)
     lines = [
-        line(0, phase, r, (1 + r) * time)
+        line(0, phase, r, (1 + r) * time, nlpp=0.0)
         for r in (0, 1)
         for phase, time in zip(phases, times, strict=True)
     ]
-    seconds = [value for _, value in training_seconds(lines)]
+    seconds = [each.seconds for each in list_scores(lines)]
     assert seconds == [1.0, 3.0, 3.0, 4.5, 4.5, 2.0, 6.0, 6.0, 9.0, 9.0]
 
 
@@ -150,7 +149,7 @@ def test_evolution_can_subtract_a_row(study_with_difference):
     assert_allclose(drawn.get_xydata(), [[10, 15.0], [20, 15.0], [30, 15.0]])
     ending = "of the differences from sMDGP, tuned, paired by replicate"
     assert picture.caption.endswith(f"2 runs per row, mean {ending}")
-    late = scores(read(folder), folder, "late/nelbo")
+    late = read_scores(read(folder), folder, "late/nelbo")
     assert late == pytest.approx({(0, 0): 10.0, (0, 1): 25.0 + 20.0})
     band = {"shows": "band", "rows": ["iGP"], "label": "episode", "words": {"nelbo": "loss"}}
     spec = study_with_difference.study.evolutions[0].model_dump() | band
