@@ -28,7 +28,7 @@ from components.series.filtering.generalised_particle_filter import (
     Potential,
 )
 from components.series.filtering.guided import GUIDE_REQUIREMENTS, Guide, advance_guided
-from components.series.filtering.iterated import IteratedProposal, TwistedState
+from components.series.filtering.iterated import IteratedProposal, PassOptions, TwistedState
 from components.series.filtering.losses import (
     log_beta_estimate,
     log_beta_likelihood,
@@ -65,14 +65,16 @@ class GeneralisedFilter(IteratedProposal):
     exp(−ℓ) f_t / q_t then has a large variance.  Such proposals are unbiased but inefficient with
     few particles; a warning reports this.
 
-    ``iterated`` is the iterated auxiliary filter.  It runs ``passes`` passes over the whole
-    series before the first step, and each fits, from T to 0, ψ_t(x) = exp(quadratic) + ``floor``
-    to G_t(x) ∫ f(x' | x) ψ_{t+1}(x') dx'; then x_t ~ f_t ψ_t / f̃_t, w_t ∝ w_{t−1} f̃_t G_t / ψ_t,
-    f̃_t = ∫ f_t ψ_t.  ψ is fitted to G, so the proposal of a robust loss discounts outliers in the
-    same way.  The evidence is unbiased given ψ, and exact for a linear Gaussian model with KL and
+    ``iterated`` is the iterated auxiliary filter.  It runs at most ``passes`` passes over the whole
+    series before the first step, and each fits, from T to 0, ψ_t(x) = exp(quadratic) + c_t to
+    G_t(x) ∫ f(x' | x) ψ_{t+1}(x') dx'; then x_t ~ f_t ψ_t / f̃_t, w_t ∝ w_{t−1} f̃_t G_t / ψ_t,
+    f̃_t = ∫ f_t ψ_t.  c_t is ``floor`` times the mean of ∫ f_t exp(quadratic), so that about this
+    share of the particles moves by f.  A replicate keeps its ψ as soon as log Ẑ of two passes
+    differs by less than ``spread``.  ψ is fitted to G, so the proposal of a robust loss discounts
+    outliers in the same way.  The evidence is unbiased given ψ, and exact for a linear Gaussian model with KL and
     ``floor`` 0; means and intervals of the filtered states weight particles that depend on the
-    whole series, and so need more particles than in the bootstrap filter.  Number of passes and N
-    are fixed (the source stops by the spread of Ẑ and doubles N); ψ is fitted on the log scale.
+    whole series, and so need more particles than in the bootstrap filter.  N is fixed (the source
+    doubles it); ψ is fitted on the log scale.
     Raises NumericalError if all weights of a replicate are zero.
 
     Source: Boustati (2021), Algorithm 6, section 6.3.2 and eqs. (2.92), (6.11); Fujisawa & Eguchi (2008);
@@ -82,6 +84,7 @@ class GeneralisedFilter(IteratedProposal):
     loss: Loss
     proposal: Literal["transition", "iterated"] | Guide
     passes: PositiveInt
+    spread: NonNegativeFloat
     floor: NonNegativeFloat
     beta: NonNegativeFloat
     gamma: NonNegativeFloat
@@ -112,9 +115,8 @@ class GeneralisedFilter(IteratedProposal):
         if self.proposal == "iterated":
             pairs = problem.batches("observation", rng, 0, len(problem.observations[0]))
             times = [batch for _, batch in pairs if isinstance(batch, Observation)]
-            for _ in range(self.passes):
-                state = self.learn(state, times, self.floor, rng)
-            return state
+            options = PassOptions(self.passes, self.spread, self.floor)
+            return self.learn(state, times, options, rng)
         if self.proposal != "transition" and not self.weighs_by_likelihood():
             warnings.warn(
                 QuestionableConfigWarning(

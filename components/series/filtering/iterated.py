@@ -1,76 +1,34 @@
 """Proposals twisted by functions ψ of the state, which are learnt over passes of the filter.
 
-log ψ_t(x) = log(exp(−½ uᵀM_t u) + c) with u = (1, x − m_t).
-
 Source: Guarniero, Johansen & Lee (2017), Algorithms 1, 3 and 4.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
-from components.maths.exponential.standard_draws import standard_uniform
-from components.maths.particles.draws import standard_normal_like
 from components.maths.particles.resampling import ancestors
 from components.series.filtering import generalised_particle_filter as particles
 from components.series.filtering.generalised_particle_filter import FilterState, FilterStep
 from components.series.filtering.particle_filter import AdaptiveFilter
-from components.series.models.linear_gaussian_ssm import factor
+from components.series.filtering.twists import Twist, TwistedNormal, fit_log_quadratic
 from components.series.posteriors.filtered import Filtering
 
-RIDGE = 1e-9  # of the normal equations, as a share of the number of particles
 
+@dataclass(frozen=True)
+class PassOptions:
+    """Options of the passes that learn ψ."""
 
-@dataclass
-class Twist:
-    """ψ of one time; float64."""
-
-    M: Tensor  # [R, dx + 1, dx + 1]
-    m: Tensor  # [R, 1, dx]
-    c: Tensor  # []
-
-    def augment(self, x: Tensor) -> Tensor:
-        """(1, x − m) of x [R, N, dx]; [R, N, dx + 1]."""
-        return pad(x.double() - self.m, (1, 0), value=1.0)
-
-    def log_value(self, x: Tensor) -> Tensor:
-        return torch.logaddexp(_square(self.augment(x), self.M), self.c.log())  # [R, N]
-
-
-class TwistedNormal:
-    """N(μ, Q) ψ / f̃, f̃ = ∫ N(x; μ, Q) ψ(x) dx, by x = μ + L ε, with ε from a mixture of a
-    Gaussian, weighted by its share of f̃, and N(0, I)."""
-
-    def __init__(self, psi: Twist, mu: Tensor, Q: Tensor):
-        self.mu = mu.double()  # [R, N, dx]
-        self.L = factor(Q, "Q").double().expand(len(mu), -1, -1)
-        u = psi.augment(mu)
-        H = psi.M[:, :, 1:] @ self.L
-        self.root = factor(torch.eye(len(H[0, 0])).to(H) + self.L.mT @ H[:, 1:], "the proposal")
-        gain = torch.cholesky_solve(H.mT, self.root)
-        scale = torch.linalg.diagonal(self.root).log().sum(1, keepdim=True)
-        log_part = _square(u, psi.M - H @ gain) - scale
-        self.log_mean = torch.logaddexp(log_part, psi.c.log())  # log f̃ [R, N]
-        self.share = (log_part - self.log_mean).exp()
-        self.centre = -u @ gain.mT  # of ε [R, N, dx]
-
-    def draw(self, rows: Tensor, generator: torch.Generator) -> Tensor:
-        """A draw for the parent ``rows`` [R, N] of each particle; [R, N, dx]."""
-        index = rows.unsqueeze(2).expand_as(self.mu)
-        z = standard_normal_like(self.mu, generator)
-        u = standard_uniform(rows.shape, generator, z)
-        is_guided = (u < self.share.gather(1, rows)).unsqueeze(2)
-        scaled = torch.linalg.solve_triangular(self.root, z, upper=False, left=False)
-        noise = torch.where(is_guided, self.centre.gather(1, index) + scaled, z)
-        return self.mu.gather(1, index) + noise @ self.L.mT
+    passes: int  # their largest number
+    spread: float  # of log Ẑ
+    floor: float  # c, as a share of ∫ f exp(quadratic)
 
 
 @dataclass(kw_only=True)
@@ -87,15 +45,37 @@ class IteratedProposal(AdaptiveFilter[Any]):
     """
 
     def learn(
-        self, state: FilterState[Any], times: list[Observation], floor: float, rng: Rng
-    ) -> TwistedState:
-        """The filter at time 0 with ψ_t fitted, from T to 0, to G_t(ξ_t^n) f̃_{t+1}(ξ_t^n) at the
-        particles ξ_t of a pass with the ψ of ``state``, or of a bootstrap filter.
+        self,
+        state: FilterState[Any],
+        times: list[Observation],
+        options: PassOptions,
+        rng: Rng,
+    ) -> FilterState[Any]:
+        """The filter at time 0 with ψ fitted in each pass to the particles of the last one; the
+        first pass is a bootstrap filter.
 
-        x_0 ~ N(m_0, P_0) ψ_0 / μ̃ has weight μ̃ / ψ_0(x_0).
+        A replicate keeps its ψ when Ẑ of its last two passes have a small enough spread.
         """
+        log_z = torch.full_like(state.log_w[:, 0], math.inf)
+        settled = torch.zeros_like(log_z, dtype=torch.bool)
+        for _ in range(options.passes):
+            clouds, now = self._run_pass(state, times, rng)
+            settled = settled | ((now - log_z).abs() < options.spread)
+            if settled.all():
+                break
+            refit = self._fit(state, clouds, times, options.floor, rng)
+            state = _keep(state, settled, refit) if isinstance(state, TwistedState) else refit
+            log_z = now
+        return state
+
+    def _run_pass(
+        self, state: FilterState[Any], times: list[Observation], rng: Rng
+    ) -> tuple[list[Tensor], Tensor]:
+        """Particles of the times 0 … T, [R, N, dx] each, and log Ẑ [R]."""
         model = state.model
         clouds = [state.particles]
+        log_z = state.filtered.log_normaliser.clone()  # each step adds to it in place
+        state = replace(state, filtered=Filtering(log_normaliser=log_z))
         for batch in times:
             if isinstance(state, TwistedState):
                 state, _ = self.advance_twisted(state, batch, rng)
@@ -104,6 +84,22 @@ class IteratedProposal(AdaptiveFilter[Any]):
                 state, _ = particles.advance(state, batch, rng, potential, self.resampler())
             assert state.weighted is not None
             clouds.append(state.weighted.x)
+        return clouds, log_z
+
+    def _fit(
+        self,
+        state: FilterState[Any],
+        clouds: list[Tensor],
+        times: list[Observation],
+        floor: float,
+        rng: Rng,
+    ) -> TwistedState:
+        """ψ_t from T to 0, fitted to G_t(ξ_t^n) f̃_{t+1}(ξ_t^n) at the particles ξ_t of a pass.
+
+        c_t is ``floor`` times the mean of ∫ f(x | ξ_{t−1}^n) exp(quadratic) dx over n.
+        x_0 ~ N(m_0, P_0) ψ_0 / μ̃ has weight μ̃ / ψ_0(x_0).
+        """
+        model = state.model
         log_psi = torch.zeros_like(state.log_w)
         twists: list[Twist] = []
         for t in range(len(times), -1, -1):
@@ -111,9 +107,12 @@ class IteratedProposal(AdaptiveFilter[Any]):
             if t:
                 predicted = model.observation_mean(x, t).mean(1)
                 log_psi = log_psi + self._log_potential(model, times[t - 1], predicted, x, rng)
-            twists.insert(0, fit_log_quadratic(x.double(), log_psi.double(), floor))
             mu = model.transition_mean(clouds[t - 1], t) if t else model.m0.expand_as(x)
-            proposal = TwistedNormal(twists[0], mu, model.Q if t else model.P0)
+            noise = model.Q if t else model.P0
+            twist = fit_log_quadratic(x.double(), log_psi.double())
+            mass = TwistedNormal(twist, mu, noise).log_mean.exp().mean(1, keepdim=True)
+            twists.insert(0, replace(twist, c=floor * mass))
+            proposal = TwistedNormal(twists[0], mu, noise)
             log_psi = proposal.log_mean
         start = proposal.draw(torch.arange(x.shape[1]).to(mu.device).expand_as(log_psi), rng.init)
         log_w = log_psi - twists[0].log_value(start)
@@ -162,32 +161,18 @@ class IteratedProposal(AdaptiveFilter[Any]):
         )
 
 
-def fit_log_quadratic(x: Tensor, log_psi: Tensor, floor: float) -> Twist:
-    """ψ by least squares of log ψ^n, over the half with the largest ψ^n; their maximum is 1.
+def _keep(old: TwistedState, settled: Tensor, new: TwistedState) -> TwistedState:
+    """The new filter, with the old ψ, particles and weights of settled replicates [R]."""
 
-    x [R, N, dx], log ψ [R, N].  Negative eigenvalues of the curvature become 0, and N(0, I) ψ has
-    its centre among the standardised particles.
-    """
-    m = x.mean(1, keepdim=True)
-    scale = pad(x.std(1, keepdim=True).clamp(min=1e-12), (1, 0), value=1.0)
-    u = pad(x - m, (1, 0), value=1.0) / scale
-    i, j = torch.triu_indices(u.shape[2], u.shape[2])
-    largest = log_psi >= log_psi.median(1, keepdim=True).values
-    y = torch.where(largest, log_psi - log_psi.amax(1, keepdim=True), 0.0).unsqueeze(2)
-    features = u[..., i] * u[..., j] * largest.unsqueeze(2)
-    gram = features.mT @ features + RIDGE * x.shape[1] * torch.eye(len(i)).to(x)
-    M = (scale.mT @ scale).zero_()
-    M[:, i, j] = -torch.linalg.solve(gram, features.mT @ y).squeeze(2)
-    M = M + M.mT
-    values, vectors = torch.linalg.eigh(M[:, 1:, 1:])
-    values = values.clamp(min=0).unsqueeze(1)
-    M[:, 1:, 1:] = vectors * values @ vectors.mT
-    centre = vectors / (1 + values) @ vectors.mT @ M[:, 1:, :1]
-    reach = u.norm(dim=2).amax(1).view(-1, 1, 1) / centre.norm(dim=1, keepdim=True)
-    M[:, 1:, :1] *= reach.clamp(max=1)
-    M[:, :1, 1:] = M[:, 1:, :1].mT
-    return Twist(M / (scale.mT @ scale), m, x.new_tensor(floor))
+    def select(a: Tensor, b: Tensor) -> Tensor:
+        return torch.where(settled.view(-1, *[1] * (b.dim() - 1)), a, b)
 
-
-def _square(u: Tensor, M: Tensor) -> Tensor:
-    return -0.5 * (u @ M * u).sum(2)
+    total = select(old.filtered.log_normaliser, new.filtered.log_normaliser)
+    twists = zip(old.twists, new.twists, strict=True)
+    return replace(
+        new,
+        particles=select(old.particles, new.particles),
+        log_w=select(old.log_w, new.log_w),
+        filtered=replace(new.filtered, log_normaliser=total),
+        twists=tuple(Twist(*map(select, (a.M, a.m, a.c), (b.M, b.m, b.c))) for a, b in twists),
+    )

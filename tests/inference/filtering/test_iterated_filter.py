@@ -10,7 +10,9 @@ from support.series.small_sequences import run, run_filter, sequence, system
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
 
-from components.series.filtering.iterated import Twist, TwistedNormal, fit_log_quadratic
+from components.series.filtering import iterated
+from components.series.filtering.generalised_filter import GeneralisedFilter
+from components.series.filtering.twists import Twist, TwistedNormal, fit_log_quadratic
 from components.series.models.lgssm import NoiseScales, UnknownScales
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from runner.execution.rng import Streams
@@ -62,15 +64,39 @@ def test_fit_finds_log_quadratic_without_negative_curvature():
     x = 3 + normal(g, 1, 80, 2)
     curve = torch.tensor([[2.0, 0.5], [0.5, 1.0]]).double()
     log_psi = -0.5 * (x @ curve * x).sum(2)
-    twist = fit_log_quadratic(x, log_psi, 0.0)
+    twist = fit_log_quadratic(x, log_psi)
     assert (twist.log_value(x) - log_psi).std() < 1e-5
     assert_close(twist.M[0, 1:, 1:], curve, rtol=1e-5, atol=1e-5)
-    opposite = fit_log_quadratic(x, -log_psi, 0.0).M[:, 1:, 1:]
+    opposite = fit_log_quadratic(x, -log_psi).M[:, 1:, 1:]
     assert torch.linalg.eigvalsh(opposite).min() >= -1e-12
 
 
 def test_linear_gaussian_evidence_is_exact_without_floor():
     assert errors(gappy(4), proposal="iterated", floor=0.0).abs().max() < 1e-3
+
+
+def test_default_evidence_has_little_noise():
+    problem = sequence(system(), 40, 30)
+    assert errors(problem, proposal="iterated", particles=300).std() < 0.18
+
+
+def test_replicate_keeps_proposal_when_evidence_settles(monkeypatch):
+    log_z = iter(double([[0, 0], [0.05, 5], [9, 5.01]]))
+    run_pass = GeneralisedFilter._run_pass
+    keep = iterated._keep
+    calls = []
+
+    def record(*states):
+        calls.append((*states[::2], keep(*states)))
+        return calls[-1][2]
+
+    monkeypatch.setattr(GeneralisedFilter, "_run_pass", lambda *a: (run_pass(*a)[0], next(log_z)))
+    monkeypatch.setattr(iterated, "_keep", record)
+    run_generalised(gappy(2), loss="kl", proposal="iterated")
+    ((*both, kept),) = calls
+    for r, state in enumerate(both):
+        assert_close(kept.particles[r], state.particles[r])
+        assert_close(kept.twists[3].M[r], state.twists[3].M[r])
 
 
 @pytest.mark.parametrize("below", [0.5, 1.0])
@@ -97,7 +123,7 @@ def test_means_tend_to_kalman():
 
 @pytest.mark.parametrize(
     ("n", "keys"),
-    [(100, {"loss": "beta", "beta": 0.3, "floor": 0.1}), (300, {"loss": "huber"})],
+    [(100, {"loss": "beta", "beta": 0.3, "floor": 1.0}), (300, {"loss": "huber"})],
 )
 def test_robust_loss_has_less_noisy_normaliser(n, keys):
     few, many = (sequence(system(), 5, replicates) for replicates in (4, 150))

@@ -1,10 +1,7 @@
-import math
-
 import pytest
 import torch
 from support.runs.configured import F64, component, draw_normal, generator, load, normal
-from support.series.small_sequences import moments_on_grid, one_observation, run, run_filter, system
-from support.targets.known_targets import z_score
+from support.series.small_sequences import run, system
 from torch.testing import assert_close
 
 from components.contracts.sequences import Observation
@@ -46,26 +43,6 @@ def test_beta_likelihood_equals_equation_6_6(beta):
             # log of eq. (6.6)
             printed = normal_density(y[i], mean, s.Sigma) ** beta / beta - integral / (beta + 1)
             assert_close(got[i, j] + 1 / beta - 1 / (beta + 1), printed, rtol=1e-8, atol=1e-10)
-
-
-@pytest.mark.parametrize("beta", [0.05, 0.5])
-def test_generalised_posterior_of_one_step_matches_quadrature(beta):
-    problem = one_observation(2.5, 1.5, 0.4)
-    got, ordinary = (
-        run_filter(name, problem, seed=4, particles=2000, **keys)
-        for name, keys in (("beta_bootstrap_filter", {"beta": beta}), ("bootstrap_filter", {}))
-    )
-
-    def log_g(x):
-        """Eq. (6.5); the integral of (6.6) is the same for every x."""
-        g = torch.exp(-0.5 * (2.5 - 1.5 * x) ** 2 / 0.4) / math.sqrt(2 * math.pi * 0.4)
-        return g**beta / beta
-
-    mean, variance = moments_on_grid(log_g)
-    assert z_score(got.mean[:, 0, 0], mean).abs() < 4
-    assert z_score(got.variance[:, 0, 0], variance).abs() < 4
-    # the likelihood differs from its generalisation
-    assert z_score(ordinary.mean[:, 0, 0], mean).abs() > 6
 
 
 @pytest.mark.slow
