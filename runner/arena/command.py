@@ -213,8 +213,6 @@ def _pack(argv: list[str]) -> int:
         )
     row = snapshot.study.rows[0].name
     path = given.to or Path(f"{row.replace(' ', '_')}{SUFFIX}")
-    if path.suffix != SUFFIX:
-        raise ConfigError(f"--to {path}: must end with {SUFFIX}")
     counts = pack(snapshot, path, author=given.author, licence=given.licence)
     out.print(f"packed   {row} in {suite.name}: {counts['runs']} of {len(snapshot.runs)} runs")
     if snapshot.plugins:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from runner.arena.suite import Suite
+from runner.catalogue.list_and_show import choose_components
 from runner.catalogue.words import explicit_keys
 from runner.compose.expand import component_defaults
-from runner.study.snapshot import FrozenRun, choose_components
+from runner.study.snapshot import FrozenRun
 
 NORM_KEY = "norm"
 

@@ -14,6 +14,7 @@ from runner.arena.lengths import find_length
 from runner.arena.norms import choose_norm, refuse_other_norm
 from runner.arena.scores import find_method, read_kept_lines, read_snapshots
 from runner.arena.suite import Suite
+from runner.catalogue.list_and_show import choose_components
 from runner.disk.inside import inside
 from runner.errors import ConfigError
 from runner.study import snapshot as snapshots
@@ -38,7 +39,7 @@ def make_row(overrides: list[str], label: str | None) -> Row:
 
 def name_row(overrides: list[str]) -> str:
     """Default name of a row: its component, or all of its overrides."""
-    chosen = snapshots.choose_components(overrides)
+    chosen = choose_components(overrides)
     named = next((chosen[role] for role in ROLES if role in chosen), "")
     return named or " ".join(overrides) or "mine"
 

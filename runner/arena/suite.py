@@ -119,8 +119,8 @@ class Suite(StudyDefinition):
 
     def counts(self, metric: str) -> bool:
         """False for a cost by which rows are not compared."""
-        is_cost = self.costs is not None and metric.startswith(COST_PREFIX)
-        return not is_cost or metric.removeprefix(COST_PREFIX) in (self.costs or ())
+        is_score = not metric.startswith(COST_PREFIX)
+        return self.costs is None or is_score or metric.removeprefix(COST_PREFIX) in self.costs
 
     @property
     def experiment(self) -> str:

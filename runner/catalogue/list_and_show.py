@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +58,22 @@ def selected_components(content: Any, within: tuple[str, ...] = ()) -> dict[str,
             if role in registry.CHOSEN and isinstance(value, str):
                 selection[role] = value
     return {role: selection[role] for role in registry.CHOSEN if role in selection}
+
+
+def choose_components(words: Iterable[str]) -> dict[str, str]:
+    """Values of overrides by key, with the components of the experiment among them by role."""
+    chosen = dict(word.lstrip("+").split("=", 1) for word in words if "=" in word)
+    file = conf_folders.find("experiment", chosen.get("experiment", ""))
+    names = {} if file is None else _read_choice(file, file.stat().st_mtime_ns)
+    return names | chosen
+
+
+@cache
+def _read_choice(file: Path, _changed: int) -> dict[str, str]:
+    """Components chosen by an experiment, by role; empty for a damaged file, reported later."""
+    with suppress(ConfigError):
+        return selected_components(load_untrusted(file))
+    return {}
 
 
 def describe_file(path: Path) -> Row:

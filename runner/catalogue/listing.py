@@ -67,18 +67,13 @@ def _parse_role(word: str) -> tuple[str, str]:
         ConfigError: the role or the family does not exist.
     """
     role, _, family = word.strip("/").partition("/")
-    role = {plural(group): group for group in GROUPS}.get(role, role)
+    role = {PLURALS.get(group, f"{group}s"): group for group in GROUPS}.get(role, role)
     if role not in GROUPS:
         raise ConfigError(f"{role}: no such role{nearest(role, GROUPS)}")
     names = families(role)
     if family and not any(is_within(group_family, family) for group_family in names):
         raise ConfigError(f"{role}/{family}: no such family{nearest(family, names)}")
     return role, family
-
-
-def plural(group: str) -> str:
-    """Plural of a group's name."""
-    return PLURALS.get(group, f"{group}s")
 
 
 def _list_role(word: str, as_json: bool) -> None:

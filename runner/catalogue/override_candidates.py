@@ -14,14 +14,8 @@ from components import registry
 from runner import CONF
 from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.declarations import CONFIG, catalogue, read_index
-from runner.catalogue.list_and_show import (
-    explain_keys,
-    options,
-    read_keys,
-    selected_components,
-)
+from runner.catalogue.list_and_show import choose_components, explain_keys, options, read_keys
 from runner.disk import conf_folders
-from runner.disk.read_yaml import load_untrusted
 from runner.disk.yaml_comments import YamlKey
 from runner.errors import ConfigError
 
@@ -40,21 +34,6 @@ def without_meaning(names: Iterable[str]) -> list[Candidate]:
     return [(name, "") for name in names]
 
 
-def _split_words(words: list[str]) -> dict[str, str]:
-    """Values of the overrides on a command line, by key."""
-    return dict(word.lstrip("+").split("=", 1) for word in words if "=" in word)
-
-
-def _choices(words: list[str]) -> dict[str, str]:
-    """Components chosen on a command line, by ``role=name`` or through its experiment."""
-    overrides = _split_words(words)
-    picked: dict[str, str] = {}
-    path = conf_folders.find("experiment", overrides.get("experiment", ""))
-    if path is not None:
-        picked = selected_components(load_untrusted(path))
-    return picked | {role: overrides[role] for role in registry.CHOSEN if role in overrides}
-
-
 def _own(role: str, name: str) -> ClassDeclaration:
     """Declarations of a component's class, or of the run-level keys (role "").
 
@@ -71,8 +50,8 @@ def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
     role, *rest = path
     if role not in registry.CHOSEN:
         return "", []
-    overrides = _split_words(words)
-    name = _choices(words).get(role)
+    overrides = choose_components(words)
+    name = overrides.get(role)
     reached = role
     while True:
         names = [name] if name in options(role) else options(role)

@@ -27,7 +27,7 @@ from components.registry import CHOSEN
 from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.declarations import CONFIG, declaration, read_index
 from runner.catalogue.settings import Values
-from runner.compose.trust import verify_references
+from runner.compose.trust import compute_checksums, refuse_untrusted
 from runner.compose.validate import shorten_for_smoke
 from runner.disk import conf_folders
 from runner.disk.read_yaml import load_untrusted
@@ -90,7 +90,8 @@ def fill_in(config: Values, smoke_keys: Collection[str] | None) -> Values:
         if config.get(role) is not None
     }
     for where, declared, values in [part for item in chosen.items() for part in all_parts(*item)]:
-        verify_references(values, declared, where, config["plugins"])
+        refuse_untrusted(values, declared.imports, where, config["plugins"])
+        values |= compute_checksums(values, declared.reads, where)
     config = config | chosen
     if smoke_keys is not None:
         config = shorten_for_smoke(config, smoke_keys)

@@ -23,7 +23,7 @@ from runner.compose.expand import all_parts, component_defaults, fill_in
 from runner.compose.pairs import SETTINGS
 from runner.compose.validate import check_draws
 from runner.disk import conf_folders
-from runner.disk.read_yaml import reading
+from runner.disk.read_yaml import reading, value_at
 from runner.errors import ConfigError, UnfitError
 
 LEADS = {
@@ -93,16 +93,9 @@ def _find_experiments(dataset: str) -> list[str]:
     return words[:MOST]
 
 
-def _value_at(values: Any, path: list[str]) -> Any:
-    """Value at a dotted key of nested mappings and lists."""
-    for word in path:
-        values = values[int(word) if isinstance(values, list) else word]
-    return values
-
-
 def _component_name_at(composition: Composition, where: str) -> str | None:
     """Name of the component in a key, or None."""
-    value = _value_at(composition.values, where.split("."))
+    value = value_at(composition.values, where)
     name: str | None = value["name"] if isinstance(value, dict) else value
     return name
 
@@ -117,8 +110,8 @@ def is_valid_with(composition: Composition, changes: Mapping[str, Any]) -> bool:
     values = copy.deepcopy(composition.values)
     try:
         for where, value in changes.items():
-            *path, last = where.split(".")
-            holder = _value_at(values, path)
+            path, _, last = where.rpartition(".")
+            holder = value_at(values, path) if path else values
             key = int(last) if isinstance(holder, list) else last
             is_role = where in CHOSEN and value is not None
             holder[key] = _replacement_values(composition, where, value) if is_role else value

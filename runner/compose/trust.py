@@ -17,7 +17,6 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf import __version__ as omegaconf_version
 
-from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.settings import Values
 from runner.compose.validate import leaves
 from runner.errors import ConfigError
@@ -122,28 +121,15 @@ def _calls(key: str, value: str) -> bool:
     return value.startswith("ext://") and not value.startswith("ext://sys.")
 
 
-def verify_references(
-    values: Values, declared: ClassDeclaration, where: str, plugins: Collection[str]
-) -> None:
-    """Verify the code and the files named in a component's keys; store the checksums of the files.
-
-    Args:
-        values: full mapping of the component.
-        declared: declarations of its class.
-        where: its key in the config.
-        plugins: modules whose code it may name.
-
-    Raises:
-        ConfigError: the code belongs to another module; a file does not exist or does not match.
-    """
-    _refuse_untrusted(values, declared.imports, where, plugins)
-    values |= _checksums(values, declared.reads, where)
-
-
-def _checksums(values: Values, reads: Mapping[str, str], where: str) -> Values:
+def compute_checksums(values: Values, reads: Mapping[str, str], where: str) -> Values:
     """SHA-256 of each file named in a component's keys, by the key that holds it.
 
     A config with a checksum, such as the config of a record, requires the file to match it.
+
+    Args:
+        values: full mapping of the component.
+        reads: key of the checksum by the key of the file.
+        where: key of the component in the config.
 
     Raises:
         ConfigError: a file does not exist or does not match.
@@ -187,11 +173,17 @@ def _sha256(name: object, where: str) -> str:
         ) from None
 
 
-def _refuse_untrusted(
+def refuse_untrusted(
     values: Values, imports: Collection[str], where: str, plugins: Collection[str]
 ) -> None:
     """Refuse code named in a component's keys unless its module is in ``plugins`` or is the
     runner's own module of games.
+
+    Args:
+        values: full mapping of the component.
+        imports: its keys that name code.
+        where: key of the component in the config.
+        plugins: modules whose code it may name.
 
     Raises:
         ConfigError: the code belongs to another module."""

@@ -19,6 +19,7 @@ from runner.catalogue.settings import GEOMETRIC, BudgetKeys, Settings, Values
 from runner.disk import conf_folders
 from runner.disk.inside import inside
 from runner.errors import ConfigError, nearest, similar
+from runner.terminal.typed_values import format_typed
 
 LARGEST = 2**63 - 1  # largest integer of torch and of records
 FEWEST = 4  # smallest number of draws per chain for ESS and R̂
@@ -172,7 +173,7 @@ def format_yaml_value(value: Any) -> str:
     elif isinstance(value, list):
         text = f"[{', '.join(format_yaml_value(item) for item in value)}]"
     elif isinstance(value, bool) or value is None:
-        text = {True: "true", False: "false", None: "null"}[value]
+        text = format_typed(value)
     else:
         text = f"{value:.3g}" if isinstance(value, int) and abs(value) > LONGEST else str(value)
     return text if len(text) <= 200 else f"{text[:200]}…"

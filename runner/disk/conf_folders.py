@@ -9,7 +9,7 @@ import os
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from runner import CONF
@@ -54,27 +54,29 @@ def use(folder: str) -> str:
     if not path.is_dir():
         raise ConfigError(f"--config-dir {folder}: no such folder")
     os.environ[ENV_VARIABLE] = str(path)
-    hidden = [
-        file for file in sorted(path.glob("*/*.yaml")) if (CONF / file.relative_to(path)).is_file()
-    ]
-    for file in hidden:
-        print(
-            f"{file}: ignored, the runner has a file of that name; rename yours",
-            file=sys.stderr,
-        )
+    for file in sorted(path.glob("*/*.yaml")):
+        if (CONF / file.relative_to(path)).is_file():
+            hint = "ignored, the runner has a file of that name; rename yours"
+            print(f"{file}: {hint}", file=sys.stderr)
     return folder
 
 
 @contextmanager
-def restore_folders_on_exit() -> Iterator[None]:
-    """Context that removes the folders added with ``use`` on exit."""
-    previous = os.environ.get(ENV_VARIABLE)
+def restore_on_exit(*variables: str) -> Iterator[None]:
+    """Context that restores variables of the environment on exit."""
+    previous = {name: os.environ.get(name) for name in variables}
     try:
         yield
     finally:
-        os.environ.pop(ENV_VARIABLE, None)
-        if previous is not None:
-            os.environ[ENV_VARIABLE] = previous
+        for name, value in previous.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+def restore_folders_on_exit() -> AbstractContextManager[None]:
+    """Context that removes the folders added with ``use`` on exit."""
+    return restore_on_exit(ENV_VARIABLE)
 
 
 def add_option(parser: ArgumentParser) -> None:

@@ -77,7 +77,9 @@ def describe_read_error(
 
 
 def value_at(values: Any, path: str) -> Any:
-    """Value at a dotted path of nested mappings, or None."""
+    """Value at a dotted path of nested mappings and lists, or None."""
     for word in path.split("."):
+        if isinstance(values, list):
+            values = {str(i): value for i, value in enumerate(values)}
         values = values.get(word) if isinstance(values, dict) else None
     return values

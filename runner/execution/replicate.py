@@ -95,8 +95,7 @@ class Replicate(Course):
         inference = self.job.method
         with self._phase("set_up"):
             self.problem = load_problem(self.job, self.rng, self.job.n_together)
-        self.total = total_steps(self.job, self.problem)
-        with self._phase("set_up"):
+            self.total = total_steps(self.job, self.problem)
             self.model = build_model(self.job, self.problem, self.rng)
         try:
             with self._phase("set_up"), self.meter.running():

@@ -15,6 +15,7 @@ from runner.compose.expand import component_defaults
 from runner.disk.yaml_limits import YamlLimitError, check_values
 from runner.errors import ConfigError
 from runner.record.facts import flatten
+from runner.terminal.typed_values import format_typed
 
 # Text that Hydra's grammar reads as an unquoted string, not as a number or another type of
 # word.
@@ -104,10 +105,8 @@ def to_override(value: object, key: str) -> str:
     Raises:
         ConfigError: the value has no such form; the message gives its ``key``.
     """
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
+    if value is None or isinstance(value, bool):
+        return format_typed(value)
     if isinstance(value, str | PathLike):
         text = str(fspath(value))
         if _PLAIN_WORD_PATTERN.fullmatch(text):

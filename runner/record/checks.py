@@ -4,6 +4,7 @@ replicate."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from components.errors import list_names
@@ -33,10 +34,9 @@ def combine_checks(facts: Facts, about: str | None = None) -> list[Kept]:
     """
     replicates = list(facts.get("checks", {}).values())
     groups: dict[tuple[str, str], list[Kept]] = {}
-    for check in (
-        check for checks in replicates for check in checks if about in (None, check["about"])
-    ):
-        groups.setdefault((check["about"], check["check"]), []).append(check)
+    for check in chain.from_iterable(replicates):
+        if about in (None, check["about"]):
+            groups.setdefault((check["about"], check["check"]), []).append(check)
     out = []
     for same in groups.values():
         failed = [check for check in same if check["passed"] is False]

@@ -100,14 +100,10 @@ def identity(git: dict[str, str], packages: dict[str, str]) -> Facts:
     return {k: git[k] for k in ("sha", "diff_sha256") if k in git} | {"versions": packages}
 
 
-def has_changes(git: Facts) -> bool:
-    """True if there were uncommitted changes."""
-    return "diff_sha256" in git
-
-
 def describe_commit(git: Facts) -> str:
     """Text with the commit of a run and a note about uncommitted changes."""
-    return str(git.get("sha", ""))[:10] + (" with uncommitted changes" if has_changes(git) else "")
+    changes = " with uncommitted changes" if "diff_sha256" in git else ""
+    return str(git.get("sha", ""))[:10] + changes
 
 
 def difference(before: Facts, now: Facts) -> str | None:

@@ -65,13 +65,11 @@ def read_outcomes(folder: Path, replicate: int) -> dict[str, NDArray[np.bool_]]:
     ):
         content = parse_json(read_plain(outcomes_file(folder, replicate)))
         labels = int(content["labels"])
-        packed = {
-            str(name): np.frombuffer(bytes.fromhex(bits), np.uint8)
-            for name, bits in content["right"].items()
-        }
-        return {
-            name: np.unpackbits(bits, count=labels).astype(bool) for name, bits in packed.items()
-        }
+        outcomes = {}
+        for name, text in content["right"].items():
+            bits = np.frombuffer(bytes.fromhex(text), np.uint8)
+            outcomes[str(name)] = np.unpackbits(bits, count=labels).astype(bool)
+        return outcomes
     return {}
 
 

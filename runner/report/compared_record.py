@@ -9,6 +9,7 @@ from runner.errors import ConfigError
 from runner.record.facts import Facts, flatten, load_facts, read_config
 from runner.record.files import warn_damage
 from runner.record.scores import read_newest
+from runner.terminal.typed_values import format_typed
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,8 @@ class ComparedRecord:
 
 def flat(values: Facts) -> dict[str, str]:
     """Dotted keys with values in YAML syntax."""
-    words = {None: "null", True: "true", False: "false"}
     return {
-        key: words[value] if value is None or isinstance(value, bool) else str(value)
+        key: format_typed(value) if value is None or isinstance(value, bool) else str(value)
         for key, value in flatten(values)
     }
 

@@ -180,13 +180,12 @@ def scores_table(records: Records) -> pd.DataFrame:
     import pandas as pd
 
     metrics = metrics_of(records.values())
-    columns: dict[tuple[str, str], list[float]] = {}
+    tables = {}
     for label, run in records.items():
         cells = [run.result.get(metric) or [] for metric in metrics]
-        columns[label, "mean"] = [mean_se(cell)[0] for cell in cells]
-        columns[label, "se"] = [mean_se(cell)[1] for cell in cells]
-        columns[label, "n"] = [len(cell) for cell in cells]
-    return pd.DataFrame(columns, index=metrics)
+        estimates = [(*mean_se(cell), len(cell)) for cell in cells]
+        tables[label] = pd.DataFrame(estimates, index=metrics, columns=["mean", "se", "n"])
+    return pd.concat(tables, axis=1)
 
 
 def warnings(runs: list[ComparedRecord]) -> list[str]:

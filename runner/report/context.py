@@ -11,7 +11,6 @@ from runner.record.code import describe_commit
 from runner.report.compared_record import describe_machine
 from runner.report.results import describe_replicates
 from runner.report.run_views import RunView
-from runner.report.scores.cells import TableLayout, list_cells
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import Snapshot
 
@@ -48,11 +47,6 @@ def provenance(
             for key, value in kept
         ),
     ]
-
-
-def has_earlier_scores(snapshot: Snapshot | None, tables: list[TableLayout]) -> bool:
-    """True if a score in the tables comes from an earlier report, such as a score without runs."""
-    return snapshot is None or any(cell.earlier for cell in list_cells(tables))
 
 
 def _describe_states(runs: list[RunView]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.disk.atomic import write_bytes
-from runner.report.context import has_earlier_scores, provenance
+from runner.report.context import provenance
 from runner.report.csv_files import write_numbers, write_replicates
 from runner.report.details import details
 from runner.report.differs import comparison_row, differs
@@ -25,7 +25,7 @@ from runner.report.origin import (
 from runner.report.pages import embed_figures, write_page
 from runner.report.results import layout_table, restrict_to_kept_rows
 from runner.report.run_views import run_views
-from runner.report.scores.cells import TableLayout
+from runner.report.scores.cells import TableLayout, list_cells
 from runner.report.wording import CORRECTION, describe_bold, describe_outcome, describe_test
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import Snapshot
@@ -97,7 +97,8 @@ def write(
         page_tables = restrict_to_kept_rows(tables, kept.origin.rows)
     page_rows = dict.fromkeys(row.name for laid in page_tables for row, _ in laid.rows)
     part = describe_part(only, runs, with_earlier=not kept.scores.empty)
-    earlier = kept.origin if has_earlier_scores(snapshot, tables) else Origin()
+    has_earlier = snapshot is None or any(cell.earlier for cell in list_cells(tables))
+    earlier = kept.origin if has_earlier else Origin()
     messages = [*part, *notes(snapshot, tables, runs, earlier)]
     came_from = provenance(study, snapshot, runs, earlier.provenance)
     context = {

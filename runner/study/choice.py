@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from runner.catalogue.list_and_show import choose_components
 from runner.errors import ConfigError, nearest
 from runner.study.definition import StudyDefinition
 from runner.study.plan import plan
-from runner.study.snapshot import FrozenRun, Snapshot, choose_components
+from runner.study.snapshot import FrozenRun, Snapshot
 
 ONLY_HELP = (
     "only runs that match all pairs: model=igp|smdgp,preset=tuned; "

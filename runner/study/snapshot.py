@@ -9,19 +9,16 @@ changes of the YAML do not affect a study in progress.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from runner.catalogue.list_and_show import selected_components
 from runner.catalogue.plugins import module_name, refuse_unknown_modules
 from runner.catalogue.settings import Values
-from runner.disk import conf_folders
 from runner.disk.atomic import write_text
 from runner.disk.inside import inside
 from runner.disk.read_yaml import load_untrusted
@@ -178,22 +175,6 @@ def take(
         why = next(run.refused for run in runs if run.name not in frozen_runs)
         raise ConfigError(f"study {name}: no run can be composed; the first one: {why}")
     return Snapshot(name, study, now(), commit().get("sha", ""), extra, runs, output_dir)
-
-
-def choose_components(overrides: list[str]) -> dict[str, str]:
-    """Components chosen by overrides, or by the experiment among them, by role."""
-    chosen = dict(word.lstrip("+").split("=", 1) for word in overrides if "=" in word)
-    file = conf_folders.find("experiment", chosen.get("experiment", ""))
-    names = {} if file is None else _read_choice(file, file.stat().st_mtime_ns)
-    return names | chosen
-
-
-@cache
-def _read_choice(file: Path, _changed: int) -> dict[str, str]:
-    """Components chosen by an experiment, by role; empty for a damaged file, reported later."""
-    with suppress(ConfigError):
-        return selected_components(load_untrusted(file))
-    return {}
 
 
 def save(snapshot: Snapshot) -> None:

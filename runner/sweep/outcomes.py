@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.disk.atomic import write_text
+from runner.disk.conf_folders import restore_on_exit
 from runner.disk.plain_file import parse_json
 from runner.errors import ConfigError
 from runner.record.facts import list_folder, skip_unreadable
@@ -92,15 +93,9 @@ def _read_outcome(path: Path, sweep: Path) -> JobOutcome:
 def announce_sweep(folder: Path, keys: list[str]) -> Iterator[None]:
     """Context that passes the sweep's folder and the swept keys to jobs in the environment."""
     environment = {SWEEP_VARIABLE: str(folder), SWEPT_KEYS_VARIABLE: ",".join(keys)}
-    previous = {name: os.environ.get(name) for name in environment}
-    os.environ.update(environment)
-    try:
+    with restore_on_exit(*environment):
+        os.environ.update(environment)
         yield
-    finally:
-        for name, value in previous.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
 
 
 def title(number: int, overrides: list[str]) -> str:

@@ -18,8 +18,6 @@ from runner.terminal.plain import plain
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-NAMES = {1: "standard output", 2: "standard error"}
-
 
 class FaultTolerantFile(io.FileIO):
     """A file descriptor that discards output after a write error."""
@@ -50,7 +48,7 @@ class FaultTolerantFile(io.FileIO):
         if self.fileno() == 1 and (self.names_pipes or not isinstance(error, BrokenPipeError)):
             with suppress(OSError, ValueError, AttributeError):
                 sys.stderr.write(
-                    f"{NAMES[1]}: {error.strerror}; the command continues without a display\n"
+                    f"standard output: {error.strerror}; the command continues without a display\n"
                 )
                 sys.stderr.flush()
 

@@ -85,11 +85,6 @@ class Handover:
         return 0
 
     @property
-    def run_id(self) -> str | None:
-        """Id of the run in MLflow, if known."""
-        return self._marks.run_id
-
-    @property
     def page(self) -> str | None:
         """URL of the run's page; None without a server or before the upload."""
         server = find_server(self.output_dir)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,27 +82,21 @@ def open_client(output_dir: Path) -> MlflowClient:
     return client
 
 
+@dataclass
 class Mirror:
     """Upload of a run's folder; ``trouble`` is the reason for a failure, and ``unreachable`` is
-    True if the store was the cause.
+    True if the store was the cause."""
 
-    It waits ``seconds`` for other uploads, without limit if negative."""
+    folder: Path
+    output_dir: Path
+    client: MlflowClient | None = None
+    seconds: float = -1  # longest wait for other uploads; negative: no limit
+    trouble: str | None = None
+    unreachable: bool = False
 
-    def __init__(
-        self,
-        folder: Path,
-        output_dir: Path,
-        client: MlflowClient | None = None,
-        seconds: float = -1,
-    ):
-        self.folder = folder
-        self.output_dir = output_dir
-        self.client = client
-        self.seconds = seconds
-        self.uri = tracking_uri(output_dir)
-        self.store = store_name(self.uri, output_dir)
-        self.trouble: str | None = None
-        self.unreachable = False
+    def __post_init__(self) -> None:
+        self.uri = tracking_uri(self.output_dir)
+        self.store = store_name(self.uri, self.output_dir)
 
     @property
     def run_id(self) -> str | None:

@@ -70,11 +70,6 @@ class Pusher:
     watched: dict[Path, WatchedRun] = field(default_factory=dict)
     silent_until: float = -math.inf  # time of the next attempt if the store did not respond
 
-    def open_store(self) -> None:
-        """Import MLflow and open its database early; errors are reported by the first push."""
-        with suppress(Exception), one_at_a_time(tracking_uri(self.output_dir)):
-            self.client = open_client(self.output_dir)
-
     def look(self) -> int:
         """Push due content; return the number of remaining requests."""
         asking = {entry: folder_of(entry, self.output_dir) for entry in requests(self.output_dir)}
@@ -136,7 +131,9 @@ def main(argv: list[str]) -> int:
         if lock is None:
             return 0
         with lock:
-            pusher.open_store()
+            # early; errors are reported by the first push
+            with suppress(Exception), one_at_a_time(tracking_uri(output_dir)):
+                pusher.client = open_client(output_dir)
             idle = time.monotonic()
             while time.monotonic() - idle < IDLE_TIMEOUT_SECONDS and queue(output_dir).is_dir():
                 if pusher.look():

@@ -80,8 +80,11 @@ def pack(
         licence: SPDX name of the archive's licence, or None.
 
     Raises:
+        ConfigError: the name of the file has another ending.
         OSError: a record cannot be read, or the file not written.
     """
+    if path.suffix != SUFFIX:
+        raise ConfigError(f"--to {path}: must end with {SUFFIX}")
     path.parent.mkdir(parents=True, exist_ok=True)
     records = {
         snapshot.folder(run): facts
@@ -218,8 +221,6 @@ def main(argv: list[str]) -> int:
             f"{arguments.study}, or give its folder with --output-dir"
         )
     path = arguments.to or inside(output_dir, snapshot.name, "study") / f"{snapshot.name}{SUFFIX}"
-    if path.suffix != SUFFIX:
-        raise ConfigError(f"--to {path}: must end with {SUFFIX}")
     counts = pack(snapshot, path, arguments.checkpoints, arguments.author, arguments.licence)
     states = [snapshot.state(run) for run in snapshot.runs]
     done = states.count("done")
