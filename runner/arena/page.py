@@ -17,7 +17,7 @@ from runner.arena.rows import find_snapshots, read_lines
 from runner.arena.scores import CHECKS, JOIN, final_lines
 from runner.arena.standing.boards import Board
 from runner.arena.standing.problem_results import list_costs
-from runner.arena.standing.standings import LEVEL
+from runner.arena.standing.standings import LAST, LEVEL
 from runner.arena.suite import Suite
 from runner.arena.summary import tabulate_board
 from runner.record.checks import Failures
@@ -33,16 +33,7 @@ from runner.study.table_specs import Row
 
 TEMPLATE = Path(__file__).parent / "page.html.j2"
 # states of problems that a board counts, and the words of its columns
-STATES = {
-    "failed": "failed",
-    "over budget": "over budget",
-    "diverged": "diverged",
-    "incomplete": "incomplete",
-    "no score": "no score",
-    "not run": "not run",
-    "not applicable": "n/a",
-}
-
+STATES = {state: state for state in LAST} | {"not applicable": "n/a"}
 # failed checks of a line without stored names
 FAILED_OF_STATE = {"short": "checks that more steps would pass", "doubted": UNNAMED}
 

@@ -7,7 +7,7 @@ a line lacks it.  Kept scores are stored as CSV: ``conf/arena/<suite>.csv.gz``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,7 +19,7 @@ from runner.arena.suite import Suite
 from runner.record.checks import failed_checks
 from runner.record.code import describe_commit
 from runner.record.facts import Facts
-from runner.record.scores import final_scores, read_evaluations
+from runner.record.scores import RecordedScores, final_scores, read_evaluations
 from runner.report.scores.cells import FAILED_CHECK_MARK, SHORT_MARK, mark_failures
 from runner.report.scores.distances import measure_distances, read_predictions
 from runner.study.snapshot import FrozenRun, Snapshot
@@ -92,19 +92,29 @@ def _read_run(
     if method and not method.mixes:  # it draws independently from its fitted posterior
         shown -= OF_CHAINS
     folder = snapshot.folder(run)
-    lines = [line for line in read_evaluations(folder) if line.phase != "final"]
+    evaluations = read_evaluations(folder)
     if not shown & set(facts["result"]):  # its budget ended before its warm-up did
         common["state"] = "over budget"
-        lines = []
-    scores = [(line.replicate, line.step, line.values) for line in lines]
-    scores += [(r, END, values) for r, values in final_scores(facts).items()]
-    for replicate, step, each in scores:
-        values = {k: float(v) for k, v in each.items() if k in shown or k.startswith(COST_PREFIX)}
-        if step == END and values:
-            apart = measure_distances(read_predictions(folder, replicate), gold)
+        evaluations = []
+    for place, values in _list_scores(evaluations, facts, shown):
+        if place["step"] == END:
+            apart = measure_distances(read_predictions(folder, place["replicate"]), gold)
             values |= {name: apart[name] for name in apart if name in suite.metrics}
+        yield common | place | values
+
+
+def _list_scores(
+    evaluations: Iterable[RecordedScores], facts: Facts, shown: Set[str]
+) -> Iterator[tuple[dict[str, int], dict[str, float]]]:
+    """Replicate and step, and the scores in ``shown`` and costs there."""
+    lines = [
+        (line.replicate, line.step, line.values) for line in evaluations if line.phase != "final"
+    ]
+    lines += [(r, END, values) for r, values in final_scores(facts).items()]
+    for replicate, step, each in lines:
+        values = {k: float(v) for k, v in each.items() if k in shown or k.startswith(COST_PREFIX)}
         if values:
-            yield common | {"replicate": replicate, "step": step} | values
+            yield {"replicate": replicate, "step": step}, values
 
 
 def find_method(run: FrozenRun) -> type[Any] | None:

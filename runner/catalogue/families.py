@@ -26,7 +26,10 @@ def families(group: str) -> dict[str, list[str]]:
     members: dict[str, list[str]] = defaultdict(list)
     if group in registry.ROLES:
         for entry in catalogue(group):
-            members[_family_of_component(entry.file)].append(entry.name)
+            folder = entry.file.parent
+            is_ours = folder.is_relative_to(_ROOT)
+            family = describe_folder(folder).get("family", folder.name) if is_ours else PLUGIN
+            members[family].append(entry.name)
         return {key: members[key] for key in sorted(members, key=lambda k: (-len(members[k]), k))}
     texts: dict[str, list[str]] = load_untrusted(CONF / "texts.yaml")[group]
     text_of = {name: text for text, names in texts.items() for name in names}
@@ -38,12 +41,6 @@ def families(group: str) -> dict[str, list[str]]:
 def is_within(family: str, wanted: str) -> bool:
     """True if a family is ``wanted`` or a part of it, as ``gallego/4`` belongs to ``gallego``."""
     return family == wanted or family.startswith(f"{wanted}/")
-
-
-def _family_of_component(file: Path) -> str:
-    if not file.is_relative_to(_ROOT):
-        return PLUGIN
-    return describe_folder(file.parent).get("family", file.parent.name)
 
 
 @cache

@@ -111,7 +111,7 @@ def is_valid_with(composition: Composition, changes: Mapping[str, Any]) -> bool:
     try:
         for where, value in changes.items():
             path, _, last = where.rpartition(".")
-            holder = value_at(values, path) if path else values
+            holder: Any = value_at(values, path) if path else values
             key = int(last) if isinstance(holder, list) else last
             is_role = where in CHOSEN and value is not None
             holder[key] = _replacement_values(composition, where, value) if is_role else value

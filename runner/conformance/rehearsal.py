@@ -37,13 +37,7 @@ class Rehearsal:
     @property
     def content(self) -> Content:
         """Skeleton and tensors of a checkpoint of the current state and random streams."""
-        copy = checkpoint.snapshot(self.state, self.rng.state(), {})
-        return json.dumps(copy.skeleton), copy.tensors | copy.traces
-
-    @property
-    def state_content(self) -> Content:
-        """Skeleton and tensors of the state without random streams."""
-        return content_of(self.state)
+        return content_of(self.state, self.rng.state())
 
     def advance(self, stop: int) -> None:
         """Take steps up to and including step ``stop``."""
@@ -77,10 +71,6 @@ class Rehearsal:
         """Words that the method provides for this problem and that its posterior lacks."""
         return missing(posterior, self.job.inference.provided(self.problem.kind))
 
-    def assess(self) -> dict[str, Any]:
-        """Scores of the posterior, and under attack if the job has an attacker."""
-        return self.assessment().scores
-
     def assessment(self) -> Assessment:
         """Scores and checks of the posterior, and under attack if the job has an attacker."""
         made_by = PosteriorProvenance(self.model, self.job.inference)
@@ -98,9 +88,9 @@ def begin(job: Job, replicate: int = 0) -> Rehearsal:
     return Rehearsal(job, rng, problem, model, state)
 
 
-def content_of(thing: object) -> Content:
-    """Skeleton and copies of the tensors of a state, a batch or inputs."""
-    taken = checkpoint.snapshot(thing, {}, {})
+def content_of(thing: object, streams: dict[str, Tensor] | None = None) -> Content:
+    """Skeleton and copies of the tensors of a state, a batch or inputs, and of random streams."""
+    taken = checkpoint.snapshot(thing, streams or {}, {})
     return json.dumps(taken.skeleton), taken.tensors | taken.traces
 
 

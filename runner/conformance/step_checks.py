@@ -24,7 +24,7 @@ from components.metrics.names import base_name
 from runner.compose.job import Job
 from runner.conformance.disturbances import other_global_streams, shifted_clocks
 from runner.conformance.outcomes import NonConformanceError
-from runner.conformance.rehearsal import Content, Rehearsal, begin, find_difference
+from runner.conformance.rehearsal import Content, Rehearsal, begin, content_of, find_difference
 from runner.execution.rng import Streams
 from runner.execution.scores import plain
 
@@ -82,7 +82,7 @@ class StepTrial:
     def scores(self) -> dict[str, Any]:
         """Scores of the reference run."""
         self.content  # noqa: B018 (evaluated first, because scores advance the random streams)
-        return plain(self.undisturbed.assess())
+        return plain(self.undisturbed.assessment().scores)
 
 
 def find_broken_promise(rehearsal: Rehearsal) -> str:
@@ -136,7 +136,7 @@ def find_not_finite(values: Mapping[str, Any]) -> str | None:
 def check_random_numbers(trial: StepTrial) -> str:
     """Check that the global random streams of the process are unchanged."""
     state_before = stand()
-    trial.run().assess()
+    trial.run().assessment()
     if stream := drawn_from(state_before):
         raise NonConformanceError(
             f"{stream} global random stream is used or seeded; "
@@ -157,7 +157,7 @@ def check_same_seed(trial: StepTrial) -> str:
         with disturbed():
             other = trial.run()
             content = other.content
-            scores = plain(other.assess())
+            scores = plain(other.assessment().scores)
         name = find_difference(trial.content, content) or _find_other_score(trial.scores, scores)
         if name:
             raise NonConformanceError(
@@ -204,7 +204,7 @@ def check_replicates(trial: StepTrial) -> str:
     draws = any(not torch.equal(state, unused[name]) for name, state in first.rng.state().items())
     if not draws:
         return "does not use the random streams of rng"
-    if find_difference(first.state_content, other.state_content) is None:
+    if find_difference(content_of(first.state), content_of(other.state)) is None:
         raise NonConformanceError(
             f"replicates 1 and 2 are identical; take random numbers from rng and set no seeds ({trial.where})"
         )

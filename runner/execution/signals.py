@@ -5,7 +5,10 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import current_thread, main_thread
 from typing import Any
+
+from runner.terminal.handlers import handle_signals
 
 # environment variable with the number of the only replicate that a process computes
 ALONE = "RUNNER_REPLICATE"
@@ -77,16 +80,12 @@ def capture_signals() -> Iterator[ReceivedSignals]:
         if received.step is not None:
             raise RunInterruptedError(signum, received.step)
 
+    stopping = [signal.SIGINT, signal.SIGTERM, *([warning] if warning else [])]
+    if current_thread() is not main_thread():  # the caller handles signals
+        stopping = []
     try:
-        stopping = (signal.SIGINT, signal.SIGTERM, *((warning,) if warning else ()))
-        previous_handlers = {s: signal.signal(s, note) for s in stopping}
-    except ValueError:  # not the main thread: the caller handles signals
-        yield received
-        return
-    try:
-        yield received
+        with handle_signals(note, *stopping):
+            yield received
     finally:
-        for s, handler in previous_handlers.items():
-            signal.signal(s, handler)
         if warning in received:
             signal.raise_signal(signal.SIGUSR2)

@@ -123,10 +123,9 @@ def list_records(
             _is_wanted(row.get(key, values.get(key)), wanted, key == "id")
             for key, wanted in conditions.items()
         ):
-            scores, _ = read_newest(facts, folder)
-            shown = {name: each for name, each in scores.items() if parts or "/" not in name}
-            columns = mean_columns(shown, "_se")
-            rows.append(row | {key: values.get(key) for key in settings} | columns)
+            rows.append(
+                row | {key: values.get(key) for key in settings} | _scores(folder, facts, parts)
+            )
     _refuse_unknown_names(conditions, has_runs=bool(rows))
     for name in ask_config if config_keys else ():
         if name not in config_keys:
@@ -170,3 +169,10 @@ def _is_wanted(value: Any, wanted: Any, is_id: bool) -> bool:
     if is_id:
         return str(value).startswith(tuple(map(str, several)))
     return value == wanted or value in several
+
+
+def _scores(folder: Path, facts: Facts, parts: bool) -> dict[str, float]:
+    """Mean and standard error of each score."""
+    scores, _ = read_newest(facts, folder)
+    shown = {name: each for name, each in scores.items() if parts or "/" not in name}
+    return mean_columns(shown, "_se")

@@ -23,6 +23,7 @@ from runner.disk.inside import refuse_links
 from runner.disk.secrets import mask_secrets
 from runner.record import code, facts, lease
 from runner.record.facts import REQUIRED_KEY_TYPES, Facts, RunState, load_written
+from runner.record.files import FOLDERS
 from runner.record.lines import Lines, traces
 from runner.record.machine import describe_hardware, disk_failure, find_user, now
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from runner.compose.job import Job
 
 # output folders of a run, which fresh=true removes
-MADE_FOLDERS = ("checkpoints", "figures", "tables", "predictions", "outcomes")
+MADE_FOLDERS = ("checkpoints", *FOLDERS)
 MADE_FILES = ("metrics.jsonl", "mlflow.json", "posterior.nc")
 
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from runner.disk.inside import inside
 from runner.study.snapshot import FrozenRun, Snapshot
+from runner.terminal.handlers import handle_signals
 
 GRACE_SECONDS = 120.0  # time limit for stopped runs to finish a step and write a checkpoint
 
@@ -79,16 +80,13 @@ class Executor(ABC):
 
     def go(self, runs: list[FrozenRun]) -> None:
         """Execute all runs in order, until a signal stops the executor."""
-        stopping = (signal.SIGINT, signal.SIGTERM)
-        previous_handlers = {s: signal.signal(s, self.note_signal) for s in stopping}
         self.waiting = list(runs)
-        try:
-            while (self.waiting or self.going) and self.stopped_by is None:
-                self.start_waiting()
-                self.on_poll(self.going)
-                time.sleep(self.poll_seconds)
-                self.reap()
-        finally:
-            self.stop()
-            for s, handler in previous_handlers.items():
-                signal.signal(s, handler)
+        with handle_signals(self.note_signal, signal.SIGINT, signal.SIGTERM):
+            try:
+                while (self.waiting or self.going) and self.stopped_by is None:
+                    self.start_waiting()
+                    self.on_poll(self.going)
+                    time.sleep(self.poll_seconds)
+                    self.reap()
+            finally:
+                self.stop()

@@ -62,13 +62,7 @@ def _describe_row(jobs: list[JobOutcome], best: Facts | None) -> tuple[dict[str,
     folders = dict.fromkeys(job.folder for job in jobs if job.folder is not None)
     records = {folder: read_facts_or_warn(folder) or {} for folder in folders}
     done = {job.folder for job in jobs if job.state == "done"}
-    pooled = pool(
-        scores
-        for folder in records
-        if folder in done
-        for scores in final_scores(records[folder]).values()
-    )
-    values = {name: each for name, each in pooled.items() if "/" not in name}
+    values = _pool_scores(facts for folder, facts in records.items() if folder in done)
     row: Facts = {
         "seeds": _join_distinct(", ", (job.values().get("seed", "") for job in jobs)),
         "n": max(map(len, values.values()), default=0),
@@ -81,6 +75,12 @@ def _describe_row(jobs: list[JobOutcome], best: Facts | None) -> tuple[dict[str,
     row["records"] = " ".join(f"{folder.parent.name}/{folder.name}" for folder in records)
     failed = (job.message for job in jobs if job.state == "failed")
     return mean_columns(values, " SE"), row | {"failed because": _join_distinct("; ", failed)}
+
+
+def _pool_scores(records: Iterable[Facts]) -> dict[str, list[float]]:
+    """Scores over all replicates, without scores of single tasks or classes."""
+    pooled = pool(scores for facts in records for scores in final_scores(facts).values())
+    return {name: each for name, each in pooled.items() if "/" not in name}
 
 
 def _join_distinct(separator: str, words: Iterable[str]) -> str:

@@ -20,6 +20,7 @@ from runner.disk.secrets import mask_secrets
 from runner.errors import ConfigError, require_package
 from runner.record.folders import find
 from runner.terminal.arguments import Parser, add_output_dir
+from runner.terminal.handlers import handle_signals
 from runner.tracking.pages import (
     find_experiments,
     find_server,
@@ -98,14 +99,8 @@ def serve(words: Sequence[str], uri: str) -> int:
         if server.poll() is None:
             os.killpg(server.pid, signal.SIGTERM)
 
-    previous_handlers = {
-        number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
+    with handle_signals(stop, signal.SIGINT, signal.SIGTERM):
         code = server.wait()
-    finally:
-        for number, handler in previous_handlers.items():
-            signal.signal(number, handler)
     return 0 if stopped else min(abs(code), 1)
 
 

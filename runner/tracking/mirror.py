@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.disk.secrets import mask_secrets
+from runner.record.folders import runs
 from runner.tracking.content import InvalidRecordError, RecordContent
 from runner.tracking.marks import MarksFile, RecordReplacedError
 from runner.tracking.push import Push, RunDeletedError
-from runner.tracking.request import request_all
+from runner.tracking.request import request_push
 from runner.tracking.schema import prepare_database
 from runner.tracking.store import (
     OWN,
@@ -75,7 +76,8 @@ def open_client(output_dir: Path) -> MlflowClient:
     is_own = store_name(uri, output_dir) == OWN
     file = database_file(uri)
     if file is not None and (is_own or not file.exists()) and prepare_database(file):
-        request_all(output_dir)
+        for folder in runs(output_dir):
+            request_push(folder, output_dir)
     client = connect(uri)
     if is_own:
         follow(output_dir)

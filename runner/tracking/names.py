@@ -56,8 +56,3 @@ def cut(text: str, longest: int, file: str) -> str:
 def digest(values: Any) -> str:
     """Short digest of JSON values."""
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]
-
-
-def experiment_name(experiment: str) -> str:
-    """MLflow name of an experiment; experiments of the arena's suites become ``arena/…``."""
-    return re.sub(r"^arena\.", "arena/", experiment)

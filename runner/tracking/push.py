@@ -9,6 +9,7 @@ loses nor duplicates content.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from runner.record import lease
 from runner.record.lines import Line
 from runner.tracking.content import Point, RecordContent
 from runner.tracking.marks import Marks, MarksFile, RunMarks
-from runner.tracking.names import digest, experiment_name
+from runner.tracking.names import digest
 from runner.tracking.record_files import files_to_upload
 
 if TYPE_CHECKING:
@@ -111,7 +112,9 @@ class Push:
         self, marks: RunMarks, content: RecordContent, name: str, start: int, tags: dict[str, str]
     ) -> None:
         """Create a run, or find it if the reply to its creation was lost."""
-        experiment = self._experiment(experiment_name(content.facts["experiment"]))
+        # experiments of the arena's suites become arena/…
+        name_here = re.sub(r"^arena\.", "arena/", content.facts["experiment"])
+        experiment = self._experiment(name_here)
         if marks.asked:
             matches = self.client.search_runs([experiment], f"tags.`{KEY}` = '{marks.key}'")
             marks.run_id = matches[0].info.run_id if matches else None

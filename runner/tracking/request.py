@@ -7,8 +7,6 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from runner.record.folders import runs
-
 
 def queue(output_dir: Path) -> Path:
     """Folder of all requests."""
@@ -23,12 +21,6 @@ def request_push(folder: Path, output_dir: Path) -> None:
     """
     queue(output_dir).mkdir(parents=True, exist_ok=True)
     (queue(output_dir) / f"{folder.parent.name}.{folder.name}").touch()
-
-
-def request_all(output_dir: Path) -> None:
-    """Request the upload of every record."""
-    for folder in runs(output_dir):
-        request_push(folder, output_dir)
 
 
 def requests(output_dir: Path) -> list[Path]:

@@ -12,6 +12,7 @@ from rich.progress import track
 from runner.disk.secrets import mask_secrets
 from runner.record.folders import find, runs
 from runner.terminal.arguments import Parser, add_output_dir
+from runner.terminal.handlers import handle_signals
 from runner.terminal.printer import complain, out
 from runner.tracking.mirror import Mirror
 from runner.tracking.store import tracking_uri
@@ -30,13 +31,12 @@ def push_time_limit(seconds: int) -> Iterator[None]:
     def end(number: int, frame: FrameType | None) -> None:
         raise PushTimeoutError
 
-    previous_handler = signal.signal(signal.SIGALRM, end)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, previous_handler)
+    with handle_signals(end, signal.SIGALRM):
+        signal.alarm(seconds)
+        try:
+            yield
+        finally:
+            signal.alarm(0)
 
 
 def main(argv: list[str]) -> int:

@@ -27,6 +27,7 @@ from runner.compose.job import prepare
 from runner.disk import conf_folders
 from runner.disk.read_yaml import load_untrusted
 from runner.errors import RunFailure
+from runner.record.scores import final_scores
 from runner.study import snapshot as snapshots
 from runner.study.snapshot import Snapshot
 from runner.study.study import run_remaining
@@ -134,7 +135,7 @@ def find_truth(
     facts = snapshot.facts(snapshot.runs[0]) or {}
     if error := facts.get("error"):
         raise RunFailure(f"fit: no truth, so nothing is recommended: the long run failed: {error}")
-    scores = {name: values[0] for name, values in facts.get("result", {}).items()}
+    scores = final_scores(facts).get(0, {})
     rhat = scores.get("rhat", math.inf)
     ess = scores.get("ess", 0.0)
     text = f"8 chains of NUTS, R̂ {rhat:.4f}, ESS {ess:,.0f}"

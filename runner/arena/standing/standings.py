@@ -25,7 +25,7 @@ from runner.statistics.paired_tests import PairedDifference, compare, holm
 
 LEVEL = 0.9  # of a bootstrap interval
 RESAMPLES = 999
-LAST = ("failed", "over budget", "not run", "diverged", "incomplete", "no score")  # rank last
+LAST = ("failed", "over budget", "diverged", "incomplete", "no score", "not run")  # rank last
 MOST_NOT_APPLICABLE = 1 / 3  # of the problems
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from runner.record.checks import failed_checks, join_failures
@@ -58,12 +58,9 @@ def gather_cell(
     metric = metric_of(table, row, column)
     reasons: dict[str, None] = {}
     contributing = []  # facts of runs with scores
-    for view in runs:
-        if not belongs(view.run, table, row.name, column):
-            continue
+    for view, run_scores in _list_scores(runs, study, table, row, column):
         if not view.run.refused:
             cell.expected = cell.expected or protocol_of(view.run.protocol_parts, metric)
-        run_scores = _run_scores(runs, view, study, metric)
         if run_scores and table.over is not None:
             base = _over(runs, study, table, column)
             run_scores = {
@@ -94,17 +91,22 @@ def gather_cell(
     return cell
 
 
-def _run_scores(
-    runs: list[RunView], view: RunView, study: StudyDefinition, metric: str
-) -> ReplicateScores:
-    """Scores of a run; none if it has no record."""
-    if not view.facts or view.folder is None:
-        return {}
-    if metric not in DISTANCES:
-        return read_scores(view.facts, view.folder, metric)
-    cell = view.run.cell
-    gold = next((v for v in runs if v.run.row == study.gold and v.run.cell == cell), None)
-    return distances(view, gold, metric) if gold else {}
+def _list_scores(
+    runs: list[RunView], study: StudyDefinition, table: TableSpec, row: Row, column: str
+) -> Iterator[tuple[RunView, ReplicateScores]]:
+    """Runs of a cell with their scores; none for a run without a record."""
+    metric = metric_of(table, row, column)
+    for view in runs:
+        if not belongs(view.run, table, row.name, column):
+            continue
+        scores: ReplicateScores = {}
+        if view.facts and view.folder and metric in DISTANCES:
+            for gold in runs:
+                if (gold.run.row, gold.run.cell) == (study.gold, view.run.cell):
+                    scores = distances(view, gold, metric)
+        elif view.facts and view.folder:
+            scores = read_scores(view.facts, view.folder, metric)
+        yield view, scores
 
 
 def _over(
@@ -113,9 +115,8 @@ def _over(
     """Scores by which a column's scores are divided."""
     row = next(row for row in study.rows if row.name == table.over)
     divisors: ReplicateScores = {}
-    for view in runs:
-        if belongs(view.run, table, row.name, column):
-            divisors |= _run_scores(runs, view, study, metric_of(table, row, column))
+    for _, scores in _list_scores(runs, study, table, row, column):
+        divisors |= scores
     return divisors
 
 
