@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 
 def list_names(names: Sequence[str], most: int = 3, sign: str = ", ") -> str:
@@ -64,6 +65,24 @@ class ConfigMismatchError(ValueError):
 
 class GlobalStreamError(ConfigMismatchError):
     """A user's component draws from a process-wide random stream or seeds it."""
+
+
+def require_package(module: str, key: str, extra: str, package: str = "") -> None:
+    """Check that a package of an extra is installed, without importing it.
+
+    Args:
+        module: top-level module of the package.
+        key: command or override that requires it; begins the message.
+        extra: name of the extra in pyproject.toml.
+        package: name in the message, by default the name of the module.
+
+    Raises:
+        ConfigMismatchError: the package is missing; the message gives the command that installs it.
+    """
+    if find_spec(module) is None:
+        raise ConfigMismatchError(
+            f"{key}: requires the package {package or module}; pip install 'bayes-runner[{extra}]'"
+        )
 
 
 def warn_incomplete(message: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from difflib import get_close_matches
-from importlib.util import find_spec
 from pathlib import Path
 
 # how to fix a PermissionError
@@ -44,24 +43,6 @@ class RunFailure(RunnerError):
 
 class RunnerWarning(UserWarning):
     """Python warning for a message that the command line shows in a panel."""
-
-
-def require_package(module: str, key: str, extra: str, package: str | None = None) -> None:
-    """Check that a package of an extra is installed, without importing it.
-
-    Args:
-        module: top-level module of the package.
-        key: command or override that requires it; begins the message.
-        extra: name of the extra in pyproject.toml.
-        package: name in the message, by default the name of the module.
-
-    Raises:
-        ConfigError: the package is missing; the message gives the command that installs it.
-    """
-    if find_spec(module) is None:
-        raise ConfigError(
-            f"{key}: requires the package {package or module}; pip install 'bayes-runner[{extra}]'"
-        )
 
 
 def similar(word: str, words: Iterable[str]) -> str:

@@ -88,7 +88,7 @@ def soften_logits(predictive: Categorical, y: Tensor, norm: NormName) -> Categor
 
 
 def log_likelihood_logit_gradient(
-    predictive: Categorical, y: Tensor, soften: NormName | None = None
+    predictive: Categorical, y: Tensor, soften: NormName | None
 ) -> Tensor:
     """∂/∂f of Σ_b Σ_t log p(y_bt) in closed form: [S, B, T, C], like the logits f.
 

@@ -24,6 +24,8 @@ from components.errors import ConfigMismatchError
 # folder of the packages ``components`` and ``runner``
 OURS = Path(__file__).resolve().parent.parent.parent
 LIBRARY = Path(traceback.__file__).parent  # the standard library
+# fix of an error of a function that is called with its data
+FIX_DATA = "fix it there, or its data (dataset.arguments, or --data of runner fit)"
 
 
 def _check_object_path(text: str, info: ValidationInfo) -> str:
@@ -125,7 +127,7 @@ def is_raised_by_user(error: BaseException) -> bool:
     return any(is_user_file(frame.filename) for frame in traceback.extract_tb(error.__traceback__))
 
 
-def format_raise_location(error: BaseException, whose: object = None) -> str:
+def format_raise_location(error: BaseException, whose: object) -> str:
     """Location of the last frame of an error in the user's code.
 
     Without such a frame: the location of the given code, else the last frame in a library; "" if no
@@ -147,7 +149,9 @@ def format_raise_location(error: BaseException, whose: object = None) -> str:
     return ""
 
 
-def refusal(what: str, error: BaseException, whose: object = None) -> ConfigMismatchError:
+def refusal(
+    what: str, error: BaseException, whose: object = None, user_fix: str = "fix it there"
+) -> ConfigMismatchError:
     """One-line error for an exception from user code, with its location.
 
     Errors without a frame in user code have the location of the given code.
@@ -162,14 +166,16 @@ def refusal(what: str, error: BaseException, whose: object = None) -> ConfigMism
     if isinstance(error, ModuleNotFoundError):
         fix = "; install it with pip, or put its folder on PYTHONPATH"
     elif whose is not None or is_raised_by_user(error):
-        fix = "; fix it there"
+        fix = f"; {user_fix}"
     place = f" ({where}){fix}" if where else ""
     return ConfigMismatchError(f"{what}: {type(error).__name__}{detail}{place}")
 
 
 @contextmanager
-def reraise_user_error(what: str, whose: object = None) -> Iterator[None]:
-    """Re-raise an error of the given user code in one line, with its location.
+def reraise_user_error(
+    what: str, whose: object = None, user_fix: str = "fix it there"
+) -> Iterator[None]:
+    """Re-raise an error of the given user code in one line, with its location and its fix.
 
     Raises:
         ConfigMismatchError: the code raised an error or exited the process.
@@ -179,7 +185,7 @@ def reraise_user_error(what: str, whose: object = None) -> Iterator[None]:
     except (ConfigMismatchError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        raise refusal(what, error, whose) from error
+        raise refusal(what, error, whose, user_fix) from error
 
 
 def is_foreign(cls: type) -> bool:

@@ -101,13 +101,13 @@ def scatter(axis: Axes, points: Any, **look: Any) -> None:
     axis.scatter(points[:, 0], points[:, 1], **look)
 
 
-def label_below(axes: Sequence[Axes], columns: int, label: str, fontsize: float = 9) -> None:
+def label_below(axes: Sequence[Axes], columns: int, label: str) -> None:
     """Set the name of the horizontal axis below the lowest panel of each column.
 
     A legend below the figure would cover a common axis name.
     """
     for axis in axes[-columns:]:
-        axis.set_xlabel(label, fontsize=fontsize)
+        axis.set_xlabel(label, fontsize=9)
 
 
 def drawn_entries(axes: Iterable[Axes]) -> dict[str, Any]:

@@ -106,7 +106,7 @@ def coherence(topics: Tensor, documents: Counts) -> Tensor:
     document count −1, and pairs in every document 0.
 
     Source: Bouma (2009); Aletras and Stevenson (2013)."""
-    top = top_words(topics, min(TOP, topics.shape[1]))
+    top = top_words(topics)
     of_interest = top.unique()
     place = torch.full((topics.shape[1],), -1, device=top.device)
     place[of_interest] = torch.arange(len(of_interest), device=top.device)
@@ -128,6 +128,6 @@ def coherence(topics: Tensor, documents: Counts) -> Tensor:
     return torch.stack(out)
 
 
-def format_topics(topics: Tensor, vocabulary: Sequence[str], n: int = TOP) -> list[str]:
+def format_topics(topics: Tensor, vocabulary: Sequence[str]) -> list[str]:
     """Return the top words of each topic in one line."""
-    return [" ".join(vocabulary[j] for j in row) for row in top_words(topics, n).tolist()]
+    return [" ".join(vocabulary[j] for j in row) for row in top_words(topics).tolist()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,21 +36,23 @@ def make_given_row(suite: Suite, name: str, words: Sequence[str], costs: Sequenc
         costs: kind=number, the cost of a replicate on each problem.
 
     Raises:
-        ConfigError: a cost is wrong, or a file belongs to no problem of the suite.
+        ConfigError: a cost is wrong, a file belongs to no problem of the suite, or a problem has two
+            files.
         ConfigMismatchError: a file has no draws of its problem.
     """
     stated = [f"inference.{cost}" for cost in costs]
     row = make_row(["inference=given_draws", "steps=1", *stated], f"{name} {STATED}")
     cells = {}
-    for problem, path in _find_files(suite, words):
+    for problem, path in _find_files(suite, words).items():
         density, model, rng = load_density(suite, problem, row.overrides)
         read_draws(path, model, density.sample_prior(1, rng.init))
         cells[problem] = [f"inference.file='{path.resolve()}'"]
     return row.model_copy(update={"cells": {PROBLEM_KEY: cells}})
 
 
-def _find_files(suite: Suite, words: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    """Problems and their files."""
+def _find_files(suite: Suite, words: Sequence[str]) -> dict[str, Path]:
+    """The file of each problem."""
+    file_of = dict[str, Path]()
     for word in words:
         problem, _, name = word.rpartition("=")
         place = Path(name)
@@ -60,7 +62,10 @@ def _find_files(suite: Suite, words: Sequence[str]) -> Iterator[tuple[str, Path]
             if named not in suite.problems:
                 near = nearest(named, suite.problems)
                 raise ConfigError(f"{path}: no problem of {suite.name}{near}; give PROBLEM={path}")
-            yield named, path
+            if named in file_of:
+                raise ConfigError(f"{path}: {named} has another file, {file_of[named]}; give one")
+            file_of[named] = path
+    return file_of
 
 
 def print_parameters(suite: Suite) -> None:

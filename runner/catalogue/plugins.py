@@ -88,7 +88,7 @@ def refuse_unknown_modules(modules: Collection[str], whose: str, fix: str) -> No
         )
 
 
-def confirm_import(modules: Collection[str], whose: str, fix: str) -> None:
+def confirm_import(modules: Collection[str], whose: str) -> None:
     """Ask on a terminal for permission to import; elsewhere ``refuse_unknown_modules``."""
     if modules and sys.stdin.isatty() and sys.stderr.isatty():
         question = (
@@ -97,4 +97,4 @@ def confirm_import(modules: Collection[str], whose: str, fix: str) -> None:
         print(question, end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() in ("y", "yes"):
             return
-    refuse_unknown_modules(modules, whose, fix)
+    refuse_unknown_modules(modules, whose, "give --trust")

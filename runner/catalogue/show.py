@@ -50,7 +50,7 @@ def _key_rows(keys: list[YamlKey], types: dict[str, str], prefix: str = "") -> l
     ]
 
 
-def _as_objects(keys: list[Row], values: Any = None) -> list[dict[str, Any]]:
+def _as_objects(keys: list[Row], values: Any) -> list[dict[str, Any]]:
     """Keys for JSON, with parsed values; the text output shows them as written."""
 
     return [

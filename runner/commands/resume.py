@@ -77,7 +77,7 @@ def main(argv: list[str]) -> int:
     folder = find(arguments.run, arguments.output_dir)
     stored = read_run_config(folder / "config.yaml")
     if not arguments.trust:
-        confirm_import(stored.plugins, f"the record {folder}", "give --trust")
+        confirm_import(stored.plugins, f"the record {folder}")
     stored.cfg.output_dir = str(folder.parent.parent)
     if arguments.fresh:
         stored.cfg.fresh = True

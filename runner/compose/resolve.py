@@ -14,7 +14,7 @@ from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from components.registry import CHOSEN, REQUIRED, ROLES
 from runner.catalogue.plugins import import_plugins
@@ -130,9 +130,12 @@ def resolve_words(words: list[str], once: str) -> ResolvedConfig:
 def to_container(cfg: DictConfig) -> Values:
     try:
         config: Any = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    except MissingMandatoryValue as error:
+        raise ConfigError(f"{error.full_key}: required; set {error.full_key}=…") from None
     except OmegaConfBaseException as error:
-        parts = str(error).splitlines()[0].partition("raised while resolving interpolation: ")
-        raise ConfigError(f"{error.full_key or 'config'}: {parts[2] or parts[0]}") from None
+        first = str(error).splitlines()[0]
+        reason = first.rpartition("raised while resolving interpolation: ")[2]
+        raise ConfigError(f"{error.full_key or 'config'}: {reason}") from None
     assert isinstance(config, dict)
     return config
 

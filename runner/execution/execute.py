@@ -186,7 +186,7 @@ def run(
     return active_run, active_run.go()
 
 
-def rehearse(job: Job, start_limits: Mapping[str, float] | None = None) -> Path:
+def rehearse(job: Job, start_limits: Mapping[str, float] | None) -> Path:
     """Train the first replicate of a job without writing artefacts; return the record's folder.
 
     ``start_limits`` are the limits of the costs before the first step."""

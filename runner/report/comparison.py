@@ -122,7 +122,7 @@ def settings_table(records: Records, everything: bool = False) -> pd.DataFrame:
     return _vary(table[[key.partition(".")[0] not in UNSIGNED_KEYS for key in table.index]])
 
 
-def make_pair_tests(records: Records, reference: str | None = None) -> pd.DataFrame:
+def make_pair_tests(records: Records, reference: str | None) -> pd.DataFrame:
     """Paired tests, one row per metric and pair of runs that share replicates.
 
     Columns: difference b − a, its SE, number of pairs, p of the two-sided signed-rank test for five

@@ -115,9 +115,7 @@ def _note_empty_rows(tables: list[TableLayout]) -> list[str]:
     return [f"{format_count(len(empty), 'row')} without a score: {_join_some(empty, '; ')}."]
 
 
-def describe_part(
-    only: Sequence[str], runs: list[RunView], with_earlier: bool = False
-) -> list[str]:
+def describe_part(only: Sequence[str], runs: list[RunView], with_earlier: bool) -> list[str]:
     """Describe the selection of a partial report, the number of finished runs, and the other runs
     by state.
 

@@ -17,7 +17,6 @@ ONLY_HELP = (
 )
 GRAMMAR = "commas separate KEY=VALUE pairs, | separates values of a key"
 PAIR_PATTERN = re.compile(r"\s*([\w.]+)\s*=")  # start of a pair; a value may contain "=" too
-SHOWN = 12  # largest number of values in an error
 
 Facts = dict[str, str]
 

@@ -40,9 +40,10 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
+from components.errors import require_package
 from runner.catalogue.settings import OBJECTIVES_VARIABLE
 from runner.disk.inside import inside
-from runner.errors import ConfigError, require_package
+from runner.errors import ConfigError
 from runner.sweep.goal import settle_goal
 from runner.sweep.objectives import several
 from runner.sweep.search_settings import check_settings, check_study_name

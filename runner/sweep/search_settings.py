@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from runner.errors import ConfigError, require_package
+from components.errors import require_package
+from runner.errors import ConfigError
 from runner.sweep.objectives import DIRECTION_KEY, DIRECTIONS
 from runner.sweep.search_space import PRUNERS, SAMPLERS, SINGLE_OBJECTIVE_SAMPLERS
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from threading import Thread
 from types import FrameType
 
+from components.errors import require_package
 from runner.disk.secrets import mask_secrets
-from runner.errors import ConfigError, require_package
+from runner.errors import ConfigError
 from runner.record.folders import find
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.handlers import handle_signals

@@ -28,15 +28,8 @@ class PlainConsole(Console):
     sequences.
     """
 
-    def __init__(self, *, stderr: bool = False, soft_wrap: bool = False, width: int | None = None):
-        super().__init__(
-            stderr=stderr,
-            soft_wrap=soft_wrap,
-            width=width,
-            highlight=False,
-            markup=False,
-            emoji=False,
-        )
+    def __init__(self, **options: Any):
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     @property
     def file(self) -> IO[str]:

@@ -161,7 +161,7 @@ def measure_words(cells: Sequence[Sequence[str]]) -> int:
     return 1 + sum(3 + _width_range(column)[0] for column in zip(*cells, strict=True))
 
 
-def print_boxed(cells: Sequence[Sequence[str]], bold: str = "", section: int = 0) -> None:
+def print_boxed(cells: Sequence[Sequence[str]], bold: str, section: int) -> None:
     """Print a table in a box without cutting words; the terminal wraps lines that are too wide.
 
     Args:

@@ -129,7 +129,7 @@ def strongest(
     found: list[Tensor],
     y: Tensor,
     generator: torch.Generator,
-    target: int | None = None,
+    target: int | None,
 ) -> Tensor:
     """Strongest of several x' [B, D] for each row.
 

@@ -46,7 +46,7 @@ def counting_queries(queries: Queries) -> Iterator[None]:
         _current.queries = outer
 
 
-def count_queries(forwards: int = 0, gradients: int = 0) -> None:
+def count_queries(forwards: int, gradients: int = 0) -> None:
     """Add to the costs of the current attack; a no-op outside of one."""
     queries = _current.queries
     if queries is not None:

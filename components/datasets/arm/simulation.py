@@ -62,9 +62,9 @@ class SimulatedRows:
     y_test: Array
 
 
-def read_world(path: Path = Path(__file__).parent / "seven_joint.yaml") -> SimulationSpec:
-    """Read the simulation parameters from a file."""
-    facts = yaml.safe_load(path.read_text())
+def read_world() -> SimulationSpec:
+    """Read the simulation parameters from their file."""
+    facts = yaml.safe_load((Path(__file__).parent / "seven_joint.yaml").read_text())
 
     def arrays(part: dict) -> dict:
         return {k: np.array(v) if isinstance(v, list) else v for k, v in part.items()}

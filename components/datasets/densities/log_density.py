@@ -13,6 +13,7 @@ from torch import Tensor
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.contracts.user_code import (
+    FIX_DATA,
     ImportPath,
     import_object,
     reraise_user_error,
@@ -131,7 +132,7 @@ def _check_density_contract(given: partial[object], x: Tensor, where: str) -> No
     Raises:
         ConfigMismatchError: the function breaks it.
     """
-    with reraise_user_error(where, given.func):
+    with reraise_user_error(where, given.func, FIX_DATA):
         value = given(x)
         single = given(x[:1])
     if not isinstance(value, Tensor) or value.shape != (len(x),):

@@ -24,7 +24,7 @@ class NormalStart(Dataset[Density]):
     start_sd: PositiveFloat
 
     def prior_sampler(
-        self, dim: int, setting: Setting, mean: Tensor | float = 0.0
+        self, dim: int, setting: Setting, mean: Tensor | float
     ) -> Callable[[int, torch.Generator], Tensor]:
         """Sampler of the starts, n -> [n, P], P = ``dim``; m = ``mean`` is a number or [P]."""
         like = setting.tensor([])

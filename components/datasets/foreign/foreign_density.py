@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,10 +24,11 @@ from components.datasets.foreign.foreign_function import (
     to_rows,
     to_tensor,
 )
-from components.errors import ConfigMismatchError
+from components.errors import ConfigMismatchError, require_package
 from components.problems.density import Density
 
 TRIED = 3  # starts for the checks of the density
+NO_PARAMETER = "the model has no continuous parameter; add one with a prior"
 
 
 class ForeignDensity(NormalStart):
@@ -84,19 +84,13 @@ class ForeignDensity(NormalStart):
         Raises:
             ConfigMismatchError: a package is missing; the message names the extra."""
         for package in self.packages:
-            if find_spec(package) is None:
-                raise ConfigMismatchError(
-                    f"dataset={self.name}: requires the package {package}; "
-                    f"pip install 'bayes-runner[{self.extra}]'"
-                )
+            require_package(package, f"dataset={self.name}", self.extra)
 
     def load(self, rng: Rng, setting: Setting) -> Density:
         self.require_packages()
         functions = self.open_functions(Path(setting.data_dir))
         if functions.dim == 0:
-            raise ConfigMismatchError(
-                f"{self.where}: the model has no continuous parameter; add one with a prior"
-            )
+            raise ConfigMismatchError(f"{self.where}: {NO_PARAMETER}")
         check_length("start_mean", self.start_mean, functions.dim, self.where)
         begin = setting.tensor(self.start_mean).expand(functions.dim)
         log_density = ForeignLogDensity(functions, self.where)
@@ -183,12 +177,17 @@ def to_array(value: Any) -> Any:
     """Convert nested lists of numbers to an array; other values are unchanged.
 
     Raises:
-        ValueError: the lists are ragged."""
-    return np.asarray(value) if isinstance(value, list) else value
+        ValueError: the lists are ragged or contain null."""
+    if not isinstance(value, list):
+        return value
+    array = np.asarray(value)
+    if array.dtype == object:
+        raise ValueError("a list of the data contains null; give only numbers")
+    return array
 
 
-def indexed_names(base: str, shape: tuple[int, ...], first: int = 0) -> list[str]:
+def indexed_names(base: str, shape: tuple[int, ...]) -> list[str]:
     """mu, theta[0], theta[1], w[0,1]: the names of an array's elements, the last index fastest."""
     if not shape:
         return [base]
-    return [f"{base}[{','.join(str(i + first) for i in index)}]" for index in np.ndindex(*shape)]
+    return [f"{base}[{','.join(map(str, index))}]" for index in np.ndindex(*shape)]

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from components.contracts.user_code import reraise_user_error
+from components.contracts.user_code import FIX_DATA, reraise_user_error
 from components.datasets.foreign.foreign_density import indexed_names
 from components.datasets.foreign.foreign_function import ForeignFunctions, Rows
 from components.datasets.foreign.own_model import OwnModel
+from components.errors import ConfigMismatchError
 from components.registry import register
 
 
@@ -25,8 +26,8 @@ class NumPyro(OwnModel):
     sites are summed out if funsor is installed and the model enables it, as in NumPyro.
 
     Raises:
-        ConfigMismatchError: NumPyro is not installed, the function does not exist or raises, or the
-            density is not finite at the starting points.
+        ConfigMismatchError: NumPyro is not installed, the function does not exist or raises, a site
+            is discrete without funsor, or the density is not finite at the starting points.
 
     Source: Phan, Pradhan & Jankowiak (2019).
     """
@@ -35,8 +36,16 @@ class NumPyro(OwnModel):
 
     def open_functions(self, data_dir: Path) -> ForeignFunctions:
         model = self.import_function()
-        with reraise_user_error(self.where, model):
-            return _compile_model(model, self.keywords(data_dir), self.derived)
+        with reraise_user_error(self.where, model, FIX_DATA):
+            try:
+                return _compile_model(model, self.keywords(data_dir), self.derived)
+            except ImportError as error:
+                if "funsor" not in str(error):
+                    raise
+                raise ConfigMismatchError(
+                    f"{self.where}: the model has a discrete parameter; sum it out, or mark its site with "
+                    "infer={'enumerate': 'parallel'} and install funsor with pip"
+                ) from error
 
 
 def _compile_model(model: Any, keywords: dict[str, Any], derived: bool) -> ForeignFunctions:

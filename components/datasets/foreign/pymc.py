@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from components.contracts.user_code import reraise_user_error
-from components.datasets.foreign.foreign_density import indexed_names
+from components.contracts.user_code import FIX_DATA, reraise_user_error
+from components.datasets.foreign.foreign_density import NO_PARAMETER, indexed_names
 from components.datasets.foreign.foreign_function import ForeignFunctions, Rows
 from components.datasets.foreign.own_model import OwnModel
 from components.errors import ConfigMismatchError
@@ -35,10 +35,10 @@ class PyMC(OwnModel):
 
     def open_functions(self, data_dir: Path) -> ForeignFunctions:
         function = self.import_function()
-        with reraise_user_error(self.where, function):
+        with reraise_user_error(self.where, function, FIX_DATA):
             model = function(**self.keywords(data_dir))
         self._check_model(model)
-        with reraise_user_error(self.where, function):
+        with reraise_user_error(self.where, function, FIX_DATA):
             return _compile_model(model, self.derived)
 
     def _check_model(self, model: Any) -> None:
@@ -49,13 +49,13 @@ class PyMC(OwnModel):
             raise ConfigMismatchError(
                 f"{self.where}: returns {type(model).__name__}, must return a pymc.Model"
             )
-        discrete = [v.name for v in model.discrete_value_vars]
-        if discrete or not model.continuous_value_vars:
-            what = f"{', '.join(discrete)} is discrete" if discrete else "it has no free variables"
+        if discrete := [v.name for v in model.discrete_value_vars]:
             raise ConfigMismatchError(
-                f"{self.where}: {what}; gradients need continuous variables: sum the discrete ones "
-                "out (pymc_extras.marginalize)"
+                f"{self.where}: {', '.join(discrete)} is discrete; gradients need continuous "
+                "variables: sum the discrete ones out (pymc_extras.marginalize)"
             )
+        if not model.continuous_value_vars:
+            raise ConfigMismatchError(f"{self.where}: {NO_PARAMETER}")
 
 
 def _compile_model(model: Any, derived: bool) -> ForeignFunctions:

@@ -98,10 +98,10 @@ def open_program(program: Path, data: str, compiler: Compiler, where: str) -> An
     try:
         return _open_model(program, data, compiler)
     except (RuntimeError, ValueError, OSError) as error:
-        fix = (
-            "; dataset.compiler=stanli works without a compiler" if compiler == "bridgestan" else ""
-        )
-        raise ConfigMismatchError(f"{where}: {_one_line(error)}{fix}") from error
+        fix = "fix the program or its data (dataset.data, or --data of runner fit)"
+        if compiler == "bridgestan":
+            fix += "; dataset.compiler=stanli works without a compiler"
+        raise ConfigMismatchError(f"{where}: {_one_line(error)}; {fix}") from error
 
 
 def stan_functions(model: Any, derived: bool, chosen: list[str] | None = None) -> ForeignFunctions:

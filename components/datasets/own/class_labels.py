@@ -44,7 +44,7 @@ def name_classes(given: ClassList | None) -> list[str]:
 
 
 def class_labels(
-    table: TextTable, names: Sequence[str], binary: bool, given: ClassList | None = None
+    table: TextTable, names: Sequence[str], binary: bool, given: ClassList | None
 ) -> tuple[NDArray[np.int64], list[str]]:
     """Class numbers [N, T], −1 for missing cells, and the classes in order: the ``given`` ones,
     else numbers by size, else texts alphabetically.

@@ -10,8 +10,8 @@ SHARE = 0.05  # smallest standardised weight of a column that is reported
 MOST = 300  # columns; with more, only pairs are compared
 
 
-def collinear(X: Tensor, tolerance: float = TOLERANCE) -> dict[int, list[int]]:
-    """Columns of X [N, D] with 1 − R² < tolerance in a regression on the preceding columns.
+def collinear(X: Tensor) -> dict[int, list[int]]:
+    """Columns of X [N, D] with 1 − R² < TOLERANCE in a regression on the preceding columns.
 
     Return a mapping from each such column to the others.  Rows with a missing number, and constant
     columns, are left out.  With too few rows for a joint regression, a column is compared with one
@@ -35,7 +35,7 @@ def collinear(X: Tensor, tolerance: float = TOLERANCE) -> dict[int, list[int]]:
                 torch.linalg.solve(R[others][:, others], R[others, j]) if jointly else R[others, j]
             )
             determined = float(weights @ R[others, j]) if jointly else float(weights.square().max())
-            if 1 - determined < tolerance:
+            if 1 - determined < TOLERANCE:
                 least = SHARE if jointly else float(weights.abs().max())
                 out[j] = [basis[i] for i in (weights.abs() >= least).nonzero().flatten().tolist()]
                 continue

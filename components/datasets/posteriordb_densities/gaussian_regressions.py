@@ -71,7 +71,7 @@ class GaussianRegression(NamedVariables):
             [self.beta_hat + WIDER * log_scale.exp() * away, log_scale + 0.5 * z[:, -1:]], 1
         )
 
-    def exact_moments(self, points: int = 2001) -> tuple[Tensor, Tensor]:
+    def exact_moments(self) -> tuple[Tensor, Tensor]:
         """E[β, σ] and E[β², σ²] [D+1] each: β given σ is Gaussian, and σ is integrated out by the
         trapezium rule in log σ.
 
@@ -79,7 +79,7 @@ class GaussianRegression(NamedVariables):
         p(σ | y) ∝ p(σ) σ^{−n} |A|^{−½} exp(−S/2σ² − ½ (m − β̂)ᵀΛ A⁻¹ RᵀR (m − β̂)/σ²)."""
         centre = 0.5 * (self.residual / self.n).log()
         width = 12 / self.n**0.5 + 6 / self.n
-        log_scale = torch.linspace(float(centre - width), float(centre + width), points).to(self.R)
+        log_scale = torch.linspace(float(centre - width), float(centre + width), 2001).to(self.R)
         G = self.R.T @ self.R
         Lambda = self.prior_precision.diag()
         d = self.prior_mean - self.beta_hat

@@ -49,7 +49,7 @@ def attacked_examples_figure(
     y: Tensor,  # [B] true classes; −1: not known
     shape: tuple[int, ...],
     title: str,
-    class_names: Sequence[str] = (),
+    class_names: Sequence[str],
 ) -> Figure:
     """Three rows of images: clean, perturbation with its scale, attacked.
 

@@ -26,7 +26,7 @@ def play_move(
     live: Tensor | None,
     rng: Rng,
     *,
-    cut: bool = False,
+    cut: bool,
 ) -> Transition:
     """Play one move, given the agent's action a [R].
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 from pydantic import PositiveInt, field_validator
@@ -11,7 +10,7 @@ from pydantic import PositiveInt, field_validator
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.contracts.user_code import import_object, reraise_user_error
-from components.errors import ConfigMismatchError
+from components.errors import require_package
 from components.games.environments.game import Game
 from components.games.environments.game_dataset import GameDataset
 from components.games.parallel.live_environment import LiveEnvironment
@@ -72,10 +71,7 @@ class PettingZoo(GameDataset):
             ConfigMismatchError: PettingZoo is not installed, or the function or class does not
                 exist.
         """
-        if find_spec("pettingzoo") is None or find_spec("gymnasium") is None:
-            raise ConfigMismatchError(
-                "dataset=pettingzoo: PettingZoo is not installed; pip install pettingzoo gymnasium"
-            )
+        require_package("pettingzoo", "dataset=pettingzoo", "pettingzoo")
         module, _, function = self.env.partition(":")
         # as in the modules of PettingZoo
         maker: Callable[..., Any] = import_object(

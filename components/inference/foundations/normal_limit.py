@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-Array = np.ndarray[Any, np.dtype[Any]]
 GRID_POINTS = 4001
 REACH = 10.0  # standard deviations by which the grid extends beyond both means
 

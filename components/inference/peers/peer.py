@@ -7,7 +7,6 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +21,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng, seed_from
-from components.errors import ConfigMismatchError
+from components.errors import require_package
 from components.inference.chains import (
     Chains,
     ModelBatch,
@@ -128,11 +127,7 @@ class Peer(Sampler[PeerChains]):
         """Infinite iterator of transitions, starting with the warm-up."""
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> PeerChains:
-        if find_spec(self.package) is None:
-            raise ConfigMismatchError(
-                f"inference={self.name}: requires the package {self.package}; pip install "
-                f"'bayes-runner[peers]'"
-            )
+        require_package(self.package, f"inference={self.name}", "peers")
         chains = self.start_chains(model, problem, rng)
         batch = first_batch(problem, self.requires.batch_kind, rng)
         target = PeerTarget(model, batch, chains.theta)

@@ -62,7 +62,7 @@ class Filtering:
     evidence: bool = True
 
     @classmethod
-    def for_times(cls, times: int, log_normaliser: Tensor, evidence: bool = True) -> Filtering:
+    def for_times(cls, times: int, log_normaliser: Tensor, evidence: bool) -> Filtering:
         """Empty results with room for T times, so that traces are not copied as they grow."""
         rows: defaultdict[str, Trace] = defaultdict(partial(Trace, expected=times))
         return cls(rows=rows, log_normaliser=log_normaliser, evidence=evidence)

@@ -134,7 +134,12 @@ def find_truth(
     snapshot = run_rows(suite.model_copy(update={"replicates": 1}), "", suite.rows, "truth", given)
     facts = snapshot.facts(snapshot.runs[0]) or {}
     if error := facts.get("error"):
-        raise RunFailure(f"fit: no truth, so nothing is recommended: the long run failed: {error}")
+        (words,) = suite.problems.values()
+        raise RunFailure(
+            f"fit: no truth, so nothing is recommended: the long run failed: {error}\none method "
+            f"without a truth, in the folder of the model: runner model=target_density {shlex.join(words)} "
+            "inference=random_walk_mh steps=20000"
+        )
     scores = final_scores(facts).get(0, {})
     rhat = scores.get("rhat", math.inf)
     ess = scores.get("ess", 0.0)

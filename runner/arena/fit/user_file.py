@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from components.datasets.foreign.foreign_density import read_object
+from components.errors import require_package
 from runner.errors import ConfigError
 
 IMPORTS = r"(?m)^\s*(?:import|from) (numpyro|pymc)\b"
@@ -26,7 +27,8 @@ def describe_file(place: str, data: str | None) -> tuple[str, list[str]]:
     Raises:
         ConfigError: the file does not exist, or has no Stan program and no named function.
         DataUnavailableError: the file of the data does not exist.
-        ConfigMismatchError: the data are not a JSON object.
+        ConfigMismatchError: the data are not a JSON object, or the package of the model is not
+            installed.
     """
     file, _, name = place.rpartition(":")
     path = Path(file or place).resolve()
@@ -36,6 +38,8 @@ def describe_file(place: str, data: str | None) -> tuple[str, list[str]]:
     if path.suffix == ".stan":
         return path.stem, ["dataset=stan", f"dataset.program='{path}'", *words]
     imported = re.search(IMPORTS, path.read_text(encoding="utf-8"))
+    if imported:
+        require_package(imported[1], f"fit {place}", imported[1])
     if data is not None and not imported:
         values = json.loads(read_object(data, Path())).items()
         pairs = ", ".join(f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in values)

@@ -20,9 +20,7 @@ CODE = Path(__file__).with_name("mlflow_model.py")
 SECONDS = 300.0  # timeout for other processes that hold the store
 
 
-def log_to_mlflow(
-    file: Path, record: Path, requirements: list[str], register: str | None = None
-) -> str:
+def log_to_mlflow(file: Path, record: Path, requirements: list[str], register: str | None) -> str:
     """Log a model's file as a pyfunc model, from code and without pickle.
 
     The run is uploaded first if it is not in the store.

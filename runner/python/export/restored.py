@@ -107,7 +107,7 @@ class RestoredRun:
         return problem, posterior, rng
 
 
-def restore_record(folder: Path, facts: Facts, data_dir: str | None = None) -> RestoredRun:
+def restore_record(folder: Path, facts: Facts, data_dir: str | None) -> RestoredRun:
     """Posterior and problem of a record, without output.
 
     Args:
@@ -201,7 +201,7 @@ def restore_state(
     return RestoredRun(problem, job.method.posterior(state), rng, metadata, tensors)
 
 
-def rebuild(stored: ModelFile, file: Path, device: str = "cpu") -> RestoredRun:
+def rebuild(stored: ModelFile, file: Path, device: str) -> RestoredRun:
     """Rebuild the posterior of a model's file.
 
     Raises:

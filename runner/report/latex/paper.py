@@ -79,8 +79,8 @@ def write_paper(
     tables: list[TableLayout],
     pictures: dict[str, Picture],
     runs: Sequence[RunView],
-    smoke: bool = False,
-    reference: str | None = None,
+    smoke: bool,
+    reference: str | None,
 ) -> list[Path]:
     """Write ``table_….tex``, ``table_…_paired.tex``, ``….pdf``, ``….svg`` and ``references.bib`` to a
     folder; return the paths.

@@ -83,7 +83,7 @@ def _number_format(estimates: Sequence[tuple[float, float | None]], digits: int)
     return f"table-format={text}"
 
 
-def paired_table(laid: TableLayout, name: str, reference: str, smoke: bool = False) -> str:
+def paired_table(laid: TableLayout, name: str, reference: str, smoke: bool) -> str:
     """A ``table`` with a line for each row and column compared with the reference row: difference,
     its SE, number of pairs, p, and p after Holm's correction; empty without comparisons."""
     compared = [cell for cell in laid.cells if cell.against is not None and cell.against.n > 1]

@@ -122,7 +122,10 @@ def test_other_code_or_data_change_the_target(program, tmp_path):
     [
         ({"data": "absent.json"}, "dataset.data=absent.json: the file does not exist here or in"),
         ({"data": "{folder}/text.json"}, "text.json: Expecting value.*; must be a JSON object"),
-        ({"program": "{folder}/broken.stan"}, "Syntax error in line 2; dataset.compiler=stanli"),
+        (
+            {"program": "{folder}/broken.stan"},
+            "Syntax error in line 2; fix the program or its data .*; dataset.compiler=stanli",
+        ),
         ({"program": "absent.stan"}, "dataset.program=absent.stan: the file does not exist"),
         ({"start_mean": [0.0] * 3}, "dataset.start_mean: 3 values, but .* has 2; give 2"),
         ({"mean": [0.0], "sd": [1.0]}, r"dataset.mean: 1 values, but .* has 2 \(mu, tau\); give 2"),
@@ -139,9 +142,7 @@ def test_invalid_keys_are_named(program, tmp_path, keys, message):
 
 @pytest.mark.parametrize("name", ["stan", "numpyro", "pymc"])
 def test_missing_package_names_its_extra(name, monkeypatch):
-    monkeypatch.setattr(
-        "components.datasets.foreign.foreign_density.find_spec", lambda package: None
-    )
+    monkeypatch.setattr("components.errors.find_spec", lambda package: None)
     with pytest.raises(ConfigMismatchError, match=rf"pip install 'bayes-runner\[{name}\]'"):
         load(name, **SCHOOLS[name])
 
@@ -194,16 +195,30 @@ def test_nuts_on_eight_schools_matches_quadrature(name):
 
 
 @pytest.mark.slow
-def test_numpyro_model_without_latent_sites_is_refused():
-    pytest.importorskip("numpyro", reason="numpyro is not installed")
-    with pytest.raises(ConfigMismatchError, match=r"numpyro_observed: .*; add one with a prior"):
-        load("numpyro", function="own_things:numpyro_observed")
-
-
-@pytest.mark.slow
-def test_discrete_variables_of_pymc_are_refused():
-    pytest.importorskip("pymc", reason="pymc is not installed")
-    with pytest.raises(ConfigMismatchError, match="n is discrete; gradients need continuous"):
-        load("pymc", function="own_things:pymc_counts")
-    with pytest.raises(ConfigMismatchError, match=r"returns ndarray, must return a pymc\.Model"):
-        load("pymc", function="own_things:nowhere", arguments={"theta": [[0.0]]})
+@pytest.mark.parametrize(
+    ("name", "function", "arguments", "message"),
+    [
+        ("numpyro", "numpyro_counts", {"observed": 1}, "add one with a prior"),
+        ("numpyro", "numpyro_counts", {}, "(has a discrete|no continuous) parameter; (sum it|add)"),
+        ("numpyro", "numpyro_schools", {}, r"'sigma' \(.*; fix it there, or its data \(dataset"),
+        (
+            "numpyro",
+            "numpyro_schools",
+            {"y": [0, 1], "sigma": [1, None]},
+            "null; give only numbers",
+        ),
+        ("pymc", "pymc_counts", {"observed": 1}, "add one with a prior"),
+        ("pymc", "pymc_counts", {}, "n is discrete; gradients need continuous"),
+        (
+            "pymc",
+            "pymc_schools",
+            {"y": [0, 1], "sigma": [1] * 3},
+            r"it there, or its data \(dataset",
+        ),
+        ("pymc", "nowhere", {"theta": [[0]]}, r"returns ndarray, must return a pymc\.Model"),
+    ],
+)
+def test_model_or_data_that_do_not_fit_are_refused(name, function, arguments, message):
+    pytest.importorskip(name)
+    with pytest.raises(ConfigMismatchError, match=message):
+        load(name, function=f"own_things:{function}", arguments=arguments)

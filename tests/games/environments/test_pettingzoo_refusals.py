@@ -113,10 +113,8 @@ def test_invalid_return_value_names_user_code(odd):
 
 
 def test_missing_package_is_refused(monkeypatch):
-    monkeypatch.setattr("components.games.environments.pettingzoo.find_spec", lambda name: None)
-    with pytest.raises(
-        ConfigMismatchError, match=r"PettingZoo .*; pip install pettingzoo gymnasium"
-    ):
+    monkeypatch.setattr("components.errors.find_spec", lambda name: None)
+    with pytest.raises(ConfigMismatchError, match=r"pip install 'bayes-runner\[pettingzoo\]'"):
         load("pettingzoo", env=WEATHER)
 
 

@@ -2,7 +2,6 @@
 counter."""
 
 import copy
-import importlib.util
 
 import pytest
 import torch
@@ -93,11 +92,7 @@ def test_resumed_peer_is_identical(name):
 
 @pytest.mark.parametrize("name", PEERS)
 def test_peer_without_its_package_names_the_extra(name, monkeypatch):
-    find = importlib.util.find_spec
-    package = PEERS[name][0]
-    monkeypatch.setattr(
-        "components.inference.peers.peer.find_spec", lambda x: None if x == package else find(x)
-    )
+    monkeypatch.setattr("components.errors.find_spec", lambda package: None)
     problem, rng = load("gaussian", dim=4)
     model = component("model", "target_density").build(problem, rng)
     with pytest.raises(ConfigMismatchError, match=r"pip install 'bayes-runner\[peers\]'"):

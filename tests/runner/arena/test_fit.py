@@ -1,6 +1,7 @@
 """A density of a user with several methods: recommended, refused, and without a truth."""
 
 import json
+import shlex
 import sys
 
 import pytest
@@ -11,6 +12,7 @@ from runner.arena import figures
 from runner.arena.fit import command
 from runner.arena.suite import load_suite
 from runner.disk.conf_folders import folders
+from runner.study.study import run_remaining
 
 EXAMPLES = command.KEYS.parents[3] / "docs" / "examples" / "bring_your_own"
 DENSITY = """
@@ -54,7 +56,8 @@ def fit(tmp_path, monkeypatch, command_line):
     words = ["fit", "my_density.py:normal", "--data", "scale.json", "dataset.dim=1"]
     yield lambda *more: command_line(*words, "--plugin=too_wide", "--config-dir=conf", *more)
     registry._registered.pop(("inference", "too_wide"), None)
-    sys.modules.pop("too_wide", None)
+    for module in ("too_wide", "my_density"):
+        sys.modules.pop(module, None)
 
 
 def test_wrong_method_is_marked_and_not_recommended(fit, tmp_path, monkeypatch):
@@ -82,6 +85,19 @@ def test_nothing_is_recommended_without_a_truth(fit, monkeypatch):
     code, _, error = fit("--methods", "nuts")
     assert code == 1
     assert error.startswith("fit: no truth, so nothing is recommended: 8 chains of NUTS, R̂ ")
+
+
+def test_command_for_a_density_without_gradient_works(fit, tmp_path, monkeypatch, command_line):
+    (tmp_path / "my_density.py").write_text(DENSITY.replace("theta /", "theta.detach() /"))
+    monkeypatch.setattr(command, "run_remaining", run_remaining)
+    code, _, error = fit("--methods", "nuts")
+    assert code == 1
+    assert "the long run failed: inference requires the gradient of the log joint" in error
+    *words, steps = shlex.split(error.rpartition(", in the folder of the model: runner ")[2])
+    assert steps == "steps=20000"
+    code, printed, _ = command_line(*words, "steps=60", "inference.warmup=10", "tracking=false")
+    assert code == 0
+    assert "random_walk_mh (one replicate)" in printed
 
 
 @pytest.mark.slow  # a long run

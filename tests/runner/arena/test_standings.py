@@ -14,6 +14,7 @@ from runner.arena.standing.standings import median_interval, rank_rows
 from runner.arena.tune import describe_tie
 
 PROBLEMS = list("pqrstu")
+LINES = make_lines(a=[1, 1, 1, 1, 1, 9], b=[2] * 6, c=[3] * 6)
 
 
 def rank(lines, direction="lower", reference=None):
@@ -21,11 +22,10 @@ def rank(lines, direction="lower", reference=None):
 
 
 def test_places_follow_mean_ranks():
-    lines = make_lines(a=[1, 1, 1, 1, 1, 9], b=[2] * 6, c=[3] * 6)
-    standings = rank(lines)
+    standings = rank(LINES)
     assert [s.row for s in standings] == ["a", "b", "c"]
     assert (standings[0].mean_rank, standings[0].typical) == pytest.approx((8 / 6, 1))
-    assert [s.row for s in rank(lines, "higher")] == ["c", "b", "a"]
+    assert [s.row for s in rank(LINES, "higher")] == ["c", "b", "a"]
 
 
 @pytest.mark.parametrize("direction", ["lower", "higher"])
@@ -130,9 +130,8 @@ def test_interval_of_a_median_is_exact():
 # the page
 @pytest.mark.slow  # figures
 def test_page_has_its_figures():
-    lines = make_lines(a=[1, 1, 1, 1, 1, 9], b=[2] * 6, c=[3] * 6)
     suite = toy(problems={p: ["dataset=gaussian"] for p in PROBLEMS}, tables=TOY["tables"][:1])
-    drawn = list(figures.draw_boards(suite, to_frame(lines), [(suite.tables[0], rank(lines))]))
+    drawn = list(figures.draw_boards(suite, to_frame(LINES), [(suite.tables[0], rank(LINES))]))
     names = [picture.caption.split(":")[0] for picture in drawn]
     assert names == ["Error", "Error against gradients"]
     assert "mean ranks over 6 problems" in drawn[0].caption

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runner import errors
+from components import errors
 from runner.catalogue.words import explain
 from runner.commands import cli
 

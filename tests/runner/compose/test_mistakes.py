@@ -13,7 +13,6 @@ import torch
 from safetensors.torch import save_file
 
 from components import registry
-from components.problems.density import Density
 from runner.errors import ConfigError, RunFailure
 from runner.execution.execute import run
 from runner.record.facts import read
@@ -94,20 +93,6 @@ def test_table_of_errors_is_long():
 
 def test_version_is_that_of_the_runner(command_line):
     assert command_line("--version") == (0, f"runner {version('bayes-runner')}\n", "")
-
-
-def test_target_without_a_gradient_is_refused(make_job, monkeypatch):
-    job = make_job(MOG, "smoke=true")
-    load = type(job.dataset).load
-
-    def stepwise(self, rng, setting):  # its density is a step function
-        problem: Density = load(self, rng, setting)
-        problem.log_density = lambda theta: -theta.detach().abs().round().sum(1)
-        return problem
-
-    monkeypatch.setattr(type(job.dataset), "load", stepwise)
-    with pytest.raises(ConfigError, match="does not provide; use inference=random_walk_mh"):
-        run(job)
 
 
 @pytest.mark.parametrize(("steps", "message"), [(539, "each chain would keep 3 draws"), (540, "")])

@@ -114,11 +114,11 @@ def test_user_at_a_terminal_is_asked(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", terminal)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     terminal.answer = "y\n"
-    confirm_import(["walk"], "the record", "give --trust")
+    confirm_import(["walk"], "the record")
     assert "the record imports walk" in capsys.readouterr().err
     terminal.answer = "\n"
     with pytest.raises(ConfigError, match="give --trust"):
-        confirm_import(["walk"], "the record", "give --trust")
+        confirm_import(["walk"], "the record")
 
 
 def test_child_processes_import_nothing_of_the_folder(tmp_path, monkeypatch):

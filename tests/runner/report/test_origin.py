@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from support.runs.small_study import NOISE, STUDY, record
+from support.runs.small_study import NOISE, RHAT, STUDY, record
 
 from runner.errors import ConfigError
 from runner.report import report
@@ -18,8 +18,7 @@ from scripts.prose import scores as kept_scores
 @pytest.fixture
 def scores_file(study, tmp_path):
     """A report of records with failed checks in one run and another failed run."""
-    rhat = {"about": "run", "check": "R̂ is below 1.01", "passed": False, "detail": "1.2"}
-    record(study, "a", 1000, 0.20 + NOISE, checks={"0": [rhat]})
+    record(study, "a", 1000, 0.20 + NOISE, checks={"0": [RHAT]})
     record(study, "b", 1000, -0.20 + NOISE)
     record(study, "c", 1000, state="failed", error="step 3: Cholesky failed")
     report.write("small", STUDY, study, tmp_path / "first")

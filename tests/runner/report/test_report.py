@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.runs.small_study import NOISE, record, write_pages
+from support.runs.small_study import NOISE, RHAT, record, write_pages
 
 from runner import CONF
 from runner.errors import ConfigError
@@ -72,9 +72,8 @@ def test_report_writes_its_files(study, tmp_path, capsys):
 
 
 def test_numbers_of_runs_with_failed_checks_are_marked(study):
-    rhat = {"about": "run", "check": "R̂ is below 1.01", "passed": False, "detail": "1.2"}
-    record(study, "a", 1000, 0.20 + NOISE, checks={"0": [rhat]})
-    record(study, "b", 1000, -0.20 + NOISE, checks={"0": [rhat | {"passed": True}]})
+    record(study, "a", 1000, 0.20 + NOISE, checks={"0": [RHAT]})
+    record(study, "b", 1000, -0.20 + NOISE, checks={"0": [RHAT | {"passed": True}]})
     for text in write_pages(study):
         # the verdict stays
         for words in ("0.20(0.01)†", "agrees", "1 of 8 runs failed checks", "R̂ is below 1.01 (1)"):
@@ -83,12 +82,11 @@ def test_numbers_of_runs_with_failed_checks_are_marked(study):
 
 
 def test_too_short_runs_have_a_separate_mark(study):
-    rhat = {"about": "run", "check": "R̂ is below 1.01", "passed": False, "detail": "1.2"}
-    short = rhat | {"short": True}
-    weights = rhat | {"check": "no particle carries half of the weight"}
+    short = RHAT | {"short": True}
+    weights = RHAT | {"check": "no particle carries half of the weight"}
     record(study, "a", 1000, 0.20 + NOISE, checks={"0": [short], "1": [short]})
     record(study, "b", 1000, 0.40 + NOISE, checks={"0": [short, weights]})
-    record(study, "c", 1000, 0.60 + NOISE, checks={"0": [short], "1": [rhat]})
+    record(study, "c", 1000, 0.60 + NOISE, checks={"0": [short], "1": [RHAT]})
     for text in write_pages(study):
         for words in ("0.20(0.01)¶", "0.40(0.01)†", "0.60(0.01)†"):
             assert words in text

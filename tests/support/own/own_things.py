@@ -132,12 +132,12 @@ def numpyro_schools(y, sigma, J=None) -> None:
         numpyro.sample("y", dist.Normal(theta, sigma), obs=y)
 
 
-def numpyro_observed() -> None:
-    """A model without latent sites."""
+def numpyro_counts(observed=None) -> None:
+    """NumPyro model with a discrete site, latent unless observed."""
     import numpyro
     import numpyro.distributions as dist
 
-    numpyro.sample("y", dist.Normal(0, 1), obs=1.0)
+    numpyro.sample("n", dist.Bernoulli(0.3), obs=observed)
 
 
 def pymc_schools(y, sigma, J=None):
@@ -153,10 +153,10 @@ def pymc_schools(y, sigma, J=None):
     return model
 
 
-def pymc_counts():
-    """PyMC model with a discrete variable."""
+def pymc_counts(observed=None):
+    """PyMC model with a discrete variable, free unless observed."""
     import pymc
 
     with pymc.Model() as model:
-        pymc.Poisson("n", 3.0)
+        pymc.Poisson("n", 3.0, observed=observed)
     return model

@@ -91,6 +91,9 @@ def redefine(study: Snapshot, **changes: Any) -> Snapshot:
     return replace(study, study=definition)
 
 
+RHAT = {"about": "run", "check": "R̂ is below 1.01", "passed": False, "detail": "1.2"}
+
+
 def record(
     study: Snapshot,
     experiment: str,
