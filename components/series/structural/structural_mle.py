@@ -20,13 +20,12 @@ from components.errors import ConfigMismatchError
 from components.maths.compiled.loops import Array, to_array
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, init_lbfgs, iterate
-from components.maths.time_varying import filter_system
 from components.registry import register
 from components.series.sequence import Sequence
+from components.series.structural.compiled.likelihood import log_density
 from components.series.structural.compiled.simulation_smoother import (
     StateRandomNumbers,
     SystemMotion,
-    build_system,
     kept_values,
     simulate_states,
 )
@@ -36,6 +35,7 @@ from components.series.structural.structural_posterior import (
     StructuralInference,
     parts_of,
 )
+from components.series.structural.sweep import compile_system
 
 WIDE = 100.0  # standard deviation of a coefficient in forecasts, in its units: a nearly flat prior
 SMALLEST_START = 0.05  # smallest initial standard deviation of a search, in units of sd(y)
@@ -118,7 +118,7 @@ class Searches:
 class StructuralMLE(StructuralInference[Searches]):
     """Maximum likelihood of a structural time series by L-BFGS: a baseline without priors.
 
-        θ̂ = argmax log p(y_1:T | θ), by the Kalman filter and its derivatives
+        θ̂ = argmax log p(y_1:T | θ), by the Kalman filter and the scores of the smoother
         α ~ p(α | y, θ̂)
 
     The optimizer is limited-memory BFGS.  One step is one iteration for each of ``restarts``
@@ -131,7 +131,7 @@ class StructuralMLE(StructuralInference[Searches]):
     Raises:
         ConfigMismatchError: the errors are Student's t, whose likelihood has no closed form.
 
-    Source: Durbin and Koopman (2012), section 7.3; Harvey (1989), section 3.4.
+    Source: Durbin and Koopman (2012), section 7.3; Koopman and Shephard (1992); Harvey (1989), section 3.4.
     """
 
     mixes = False
@@ -166,14 +166,14 @@ class StructuralMLE(StructuralInference[Searches]):
     def step(self, state: Searches, batch: Series, rng: Rng) -> tuple[Searches, Info]:
         design = state.model.design(batch)
         coordinates = Coordinates.of(state.model.structure, design)
-        is_observed = design.seen.tolist()
+        system = compile_system(state.model.structure, design)
 
         def evaluate(z: Tensor) -> tuple[float, Tensor, dict[str, Tensor]]:
             z = z.detach().requires_grad_()
             count(densities=1, gradients=1, forwards=len(design.seen))
-            system = state.model.system(coordinates.theta(z), design)
-            value = -filter_system(system, design.y, is_observed).log_density.squeeze(0)
-            return float(value.detach()), torch.autograd.grad(value, z)[0], {}
+            moving = state.model.system(coordinates.theta(z), design)
+            value, linear = log_density(design.y, system, moving)
+            return -value, -torch.autograd.grad(linear, z)[0], {}
 
         tolerance = Tolerance(self.tolerance, self.gradient_tolerance)
         for run in state.runs:
@@ -205,10 +205,8 @@ class StructuralMLE(StructuralInference[Searches]):
         many = theta.expand(self.draws, -1)
         generator = torch.Generator(theta.device).manual_seed(state.seed)
         system = model.system(many, design)
-        noisy = tuple(int(j) for j in (system.W[0] > 0).nonzero())
-        compiled_system = build_system(
-            design.seen, design.F, system.mean, system.sd, system.G[0] != 0, noisy
-        )
+        compiled_system = compile_system(model.structure, design)
+        noisy = compiled_system.noisy
 
         def normal(*shape: int) -> Array:
             drawn = standard_normal(shape, generator, theta)
@@ -218,7 +216,7 @@ class StructuralMLE(StructuralInference[Searches]):
         numbers = StateRandomNumbers(
             normal(n, d), normal(n, times - 1, len(noisy)), normal(n, times)
         )
-        scale = system.W[:, list(noisy)].sqrt()
+        scale = system.W[:, noisy].sqrt()
         noise = system.noise.sqrt()
         motion = SystemMotion(
             kept_values(compiled_system, system.G), to_array(scale), to_array(noise)

@@ -69,7 +69,7 @@ class Sweep:
         scales = _scales(structure, design)
         selects = bool(np.isfinite(slab.logit).any())
         self.model = SweepModel(
-            series=_series(structure, design, system := _system(structure, design)),
+            series=_series(structure, design, system := compile_system(structure, design)),
             system=system,
             slab=slab,
             scales=scales,
@@ -156,7 +156,8 @@ def _seeds(shape: tuple[int, ...], generator: torch.Generator) -> Array:
     return drawn.cpu().numpy().view(np.uint64)
 
 
-def _system(structure: Structure, design: Design) -> System:
+def compile_system(structure: Structure, design: Design) -> System:
+    """The constant parts of a structure's system."""
     pattern = structure.G != 0
     for moves in structure.transitions:
         pattern[moves.row] |= (moves.terms != 0).any(0)

@@ -11,7 +11,9 @@ from components.contracts.roles import FinishedRun
 from components.errors import ConfigMismatchError
 from components.evaluation.run_checks import interval_checks
 from components.maths.time_varying import filter_system
+from components.series.structural.compiled.likelihood import log_density
 from components.series.structural.structural_mle import Coordinates
+from components.series.structural.sweep import compile_system
 from runner.execution.rng import Streams
 
 STEPS = 40
@@ -88,21 +90,30 @@ def test_coordinates_keep_parameters_within_limits():
     assert theta["tv"] != 0.0
 
 
-def test_derivatives_equal_those_of_the_likelihood():
-    data = problem(times=12)
-    built = model("local_level", block("autoregressive", lags=1), "nerlove_arrow", of=data)
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        ("local_linear_trend", block("seasonal", period=5)),
+        ("semilocal_trend", block("autoregressive", lags=3), "nerlove_arrow"),
+        ("local_level", block("regression", expected_size=None)),
+    ],
+)
+def test_compiled_likelihood_and_scores_equal_the_differentiated_filter(blocks):
+    data = problem(missing=(0, 5, 6, 23))
+    built = model(*blocks, of=data)
     design = built.design(data.series)
     coordinates = Coordinates.of(built.structure, design)
-    z = coordinates.start(
-        design, torch.zeros(len(built.structure.scales), dtype=F64)
-    ).requires_grad_()
+    z = coordinates.start(design, torch.zeros(len(built.structure.scales), dtype=F64))
+    z = (z + 0.3 * draw_normal(len(z))).requires_grad_()
+    moving = built.system(coordinates.theta(z), design)
 
-    def value(z):
-        return filter_system(
-            built.system(coordinates.theta(z), design), design.y, design.seen.tolist()
-        ).log_density.sum()
+    value, linear = log_density(design.y, compile_system(built.structure, design), moving)
+    expected = filter_system(moving, design.y, design.seen.tolist()).log_density.squeeze(0)
 
-    assert torch.autograd.gradcheck(value, z)
+    assert value == pytest.approx(expected.item(), rel=1e-12)
+    scores, exact = (torch.autograd.grad(x, z, retain_graph=True)[0] for x in (linear, expected))
+    assert torch.allclose(scores, exact, rtol=1e-9, atol=1e-9)
+    assert exact.abs().min() > 1e-6  # no parameter is without effect
 
 
 def test_components_are_drawn_at_the_best_parameters():

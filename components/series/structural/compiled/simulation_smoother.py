@@ -21,7 +21,7 @@ import numpy as np
 from torch import Tensor
 
 from components.maths.compiled.loops import Array, compiled, to_array
-from components.series.structural.compiled.memory import clear, clear_rows, copy
+from components.series.structural.compiled.memory import clear, clear_rows, copy, copy_rows
 
 
 class System(NamedTuple):
@@ -68,6 +68,10 @@ class StateWork(NamedTuple):
     scaled: Array  # v/f [n]
     pulls: Array  # r_t of the noisy states [n − 1, k]
     eta: Array  # noise of states [n − 1, k]
+    # moments of the filter, only for derivatives
+    means: Array  # a given y_1 … y_t [n, d]
+    covariances: Array  # P given y_1 … y_{t−1} [n, d, d]
+    weights: Array  # 1/f; 0: y is missing [n]
 
 
 def build_system(
@@ -94,10 +98,11 @@ def kept_values(system: System, G: Tensor) -> Array:
     return np.ascontiguousarray(to_array(G)[..., rows, system.columns])
 
 
-def state_work(system: System) -> StateWork:
-    """Allocate the work arrays."""
+def state_work(system: System, filtered: bool = False) -> StateWork:
+    """Allocate the work arrays; ``filtered``: the filter keeps its moments."""
     (n, d) = system.F.shape
     k = len(system.noisy)
+    kept = n * filtered
     return StateWork(
         a=np.empty(d),
         plus=np.empty(d),
@@ -111,6 +116,9 @@ def state_work(system: System) -> StateWork:
         scaled=np.empty(n),
         pulls=np.empty((n - 1, k)),
         eta=np.empty((n - 1, k)),
+        means=np.empty((kept, d)),
+        covariances=np.empty((kept, d, d)),
+        weights=np.empty(kept),
     )
 
 
@@ -217,6 +225,10 @@ def filter_series(y: Array, system: System, motion: SystemMotion, work: StateWor
         for i in range(d):
             work.gains[t, i] = work.M[i] * weight
             work.a[i] += work.M[i] * work.scaled[t]
+        if len(work.weights):
+            work.weights[t] = weight
+            copy(work.a, work.means[t])
+            copy_rows(work.P, work.covariances[t])
         if t < n - 1:
             multiply(system, motion.values, work.a, work.moved)
             copy(work.moved, work.a)
