@@ -4,6 +4,7 @@ gradient.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,25 +22,36 @@ from components.models.shallow_gp.prior import GPParts, LearnedGP
 if TYPE_CHECKING:
     from components.contracts.problems import Batch
 
+CovarianceRows = Callable[[Tensor, slice], Tensor]  # of the points x and rows
+BLOCK = 2**24  # elements of a covariance that are computed together
+
 
 def _factor(K: Tensor, d: Tensor, jitter: float) -> tuple[Tensor, float]:
     """Lower L with L Lᵀ = K + diag(d) + j I, and j, which is ``jitter`` or larger if necessary."""
-    A = K.clone()
+    A = K.clone().mT  # LAPACK's layout, in which a factor takes the place of its matrix
     torch.linalg.diagonal(A).add_(d + jitter)
-    L, info = torch.linalg.cholesky_ex(A)
+    info = torch.empty(0, dtype=torch.int32, device=A.device)
+    torch.linalg.cholesky_ex(A, out=(A, info))
     if not info.any():
-        return L, jitter
+        return A, jitter
+    A.copy_(K)
+    torch.linalg.diagonal(A).add_(d + jitter)
     return jittered_cholesky(A, 10 * jitter, "the covariance of the training labels")
 
 
 class _LogGaussian(torch.autograd.Function):
     """−½ rᵀ (K + D)⁻¹ r − ½ log|K + D| for K [G, n, n], D = diag(d), d and r [G, n] -> [G], and the
-    jitter used."""
+    jitter used; if ``reuse``, the backward pass writes its result into K."""
 
     @staticmethod
-    def forward(ctx, K: Tensor, d: Tensor, r: Tensor, jitter: float) -> tuple[Tensor, float]:
+    def forward(
+        ctx, K: Tensor, d: Tensor, r: Tensor, jitter: float, reuse: bool
+    ) -> tuple[Tensor, float]:
+        ctx.spare = K.mT if reuse else None
         L, used = _factor(K, d, jitter)
-        alpha = torch.cholesky_solve(r[..., None], L)[..., 0]  # (K + D)⁻¹ r
+        # α = (K + D)⁻¹ r, by triangular solves, because cholesky_solve copies L
+        half = torch.linalg.solve_triangular(L, r[..., None], upper=False)
+        alpha = torch.linalg.solve_triangular(L.mT, half, upper=True)[..., 0]
         ctx.save_for_backward(L, alpha)
         return -0.5 * (r * alpha).sum(-1) - half_log_det(L), used
 
@@ -51,10 +63,51 @@ class _LogGaussian(torch.autograd.Function):
         # Cholesky.
         L, alpha = ctx.saved_tensors
         half = 0.5 * gradient[..., None]
-        inverse = torch.cholesky_inverse(L)
+        inverse = torch.cholesky_inverse(L, out=ctx.spare)
+        ctx.spare = None
         dd = half * (alpha.square() - torch.linalg.diagonal(inverse))
         dK = torch.baddbmm(inverse, alpha[..., :, None], alpha[..., None, :], beta=-1, out=inverse)
-        return dK.mul_(half[..., None]), dd, -gradient[..., None] * alpha, None
+        return dK.mul_(half[..., None]), dd, -gradient[..., None] * alpha, None, None
+
+
+class _BlockedCovariance(torch.autograd.Function):
+    """K [G, n, n] of points x [G, n, D], computed in blocks of rows by ``covariance(x, rows)``; the
+    derivatives by x and the parameters come from a second computation of each block."""
+
+    @staticmethod
+    def forward(ctx, covariance: CovarianceRows, x: Tensor, *parameters: Tensor) -> Tensor:
+        ctx.covariance = covariance
+        ctx.save_for_backward(x, *parameters)
+        K = x.new_empty(*x.shape[:2], x.shape[1])
+        for rows in _blocks(x):
+            K[:, rows] = covariance(x, rows)
+        return K
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, dK: Tensor):
+        x, *parameters = ctx.saved_tensors
+        inputs = [x.detach().requires_grad_(), *parameters]
+        totals = [torch.zeros_like(value) for value in inputs]
+        for rows in _blocks(inputs[0]):
+            with torch.enable_grad():
+                block = ctx.covariance(inputs[0], rows)
+            gradients = torch.autograd.grad(block, inputs, dK[:, rows])
+            for total, gradient in zip(totals, gradients, strict=True):
+                total += gradient
+        return None, *totals
+
+
+def _is_blocked(x: Tensor) -> bool:
+    """True if covariances of all pairs of points are computed in blocks."""
+    return x.shape[0] * x.shape[1] ** 2 > BLOCK
+
+
+def _blocks(x: Tensor) -> Iterator[slice]:
+    """Rows of covariances of all pairs of points, with at most ``BLOCK`` elements each."""
+    groups, n = x.shape[:2]
+    step = max(1, BLOCK // (groups * n))
+    return (slice(first, first + step) for first in range(0, n, step))
 
 
 @dataclass(frozen=True)
@@ -90,11 +143,19 @@ class ExactGP(LearnedGP):
         y = labels.y
         task = labels.task
         mask = labels.mask
-        K = self.covariance.matrix(x, task, x, task)
+        is_padded = not bool(mask.all())
+
+        def covariance(x: Tensor, rows: slice) -> Tensor:
+            K = self.covariance.matrix(x[:, rows], task[:, rows], x, task)
+            return K * (mask[:, rows, None] & mask[:, None, :]) if is_padded else K
+
+        if _is_blocked(x):
+            K = _BlockedCovariance.apply(covariance, x, *self.covariance.parameters())
+        else:
+            K = covariance(x, slice(None))
         diagonal = self.likelihood.noise_variance[task]
         residual = y - self.mean(x, task)
-        if not bool(mask.all()):
-            K = K * (mask[..., :, None] & mask[..., None, :])
+        if is_padded:
             diagonal = torch.where(mask, diagonal, torch.ones_like(diagonal))
             residual = residual * mask
         return K, diagonal, residual
@@ -104,7 +165,8 @@ class ExactGP(LearnedGP):
 
     def log_marginal(self, labels: Labels) -> tuple[Tensor, float]:
         """log p(y) of labels, in nats, and the jitter used."""
-        log_density, jitter = _LogGaussian.apply(*self._system(labels), self.jitter)
+        reuse = _is_blocked(labels.x)
+        log_density, jitter = _LogGaussian.apply(*self._system(labels), self.jitter, reuse)
         return log_density.sum() - 0.5 * LOG_2PI * labels.total, jitter
 
     def elbo(self, batch: Batch, noise: None) -> dict[str, Tensor]:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from components.errors import ConfigMismatchError
 from components.memory import GIB, free_device_memory
+from components.models.shallow_gp.exact import BLOCK
 from components.models.shallow_gp.labels import Labels
 
 # [G, n, n] matrices at the peak of three bounds with their gradients, in a process that keeps freed
-# memory: 8.8 for one
-# group of 4,000, 9.9 to 10.9 of seven of 2,000 (κ, its slope, K with and without the mask, the
-# factor, the inverse, …).
-MATRICES = 11
+# memory: 8.8 for one group of 4,000, 9.9 to 13.4 of several of 1,300 to 3,200 (κ, its slope, K with and
+# without the mask, the factor, the inverse, …).  Larger ones are computed in blocks, of which
+# MATRICES are stored; K and the factor are stored as a whole, and one of them twice with a mask.
+MATRICES = 14
+WHOLE = 3
 
 
 def _matrix_bytes(labels: Labels) -> float:
     """Bytes of the matrices in a step."""
-    return MATRICES * labels.mask.numel() * labels.mask.shape[-1] * labels.x.element_size()
+    elements = labels.mask.numel() * labels.mask.shape[-1]
+    matrices = MATRICES * min(elements, BLOCK) + WHOLE * max(elements - BLOCK, 0)
+    return matrices * labels.x.element_size()
 
 
 def _of(labels: Labels) -> str:

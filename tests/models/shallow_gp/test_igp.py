@@ -18,6 +18,7 @@ from support.small.shallow_gp_problems import (
 )
 from torch.autograd import gradcheck
 
+from components.models.shallow_gp import exact as exact_gp
 from components.models.shallow_gp.exact import _LogGaussian
 
 SHAPES = {
@@ -77,7 +78,25 @@ def test_log_gaussian_passes_gradcheck():
     d = torch.rand(2, 4, generator=g, dtype=F64) + 0.5
     r = normal(g, 2, 4)
     leaves = [a.requires_grad_() for a in (root, d, r)]
-    assert gradcheck(lambda root, d, r: _LogGaussian.apply(root @ root.mT, d, r, 1e-9)[0], leaves)
+    assert gradcheck(
+        lambda root, d, r: _LogGaussian.apply(root @ root.mT, d, r, 1e-9, False)[0], leaves
+    )
+
+
+@pytest.mark.parametrize("name", ["igp", "cgp", "collapsed_mdgp"])
+def test_blocks_of_rows_give_the_same_bound_and_gradient(name, monkeypatch):
+    """Blocks of a few rows, with unequal numbers of labels per task."""
+    terms = []
+    for block in (2**24, 7 * 40 * 3):
+        monkeypatch.setattr(exact_gp, "BLOCK", block)
+        data = problem(n=40, keep=0.6)
+        module = build_model(name, data)
+        noise = module.draw_noise(data.train, 2, generator(0))
+        bound = module.elbo(data.train, noise)["elbo"]
+        bound.backward()
+        terms.append([bound, *(p.grad for p in module.parameters())])
+    for whole, blocked in zip(*terms, strict=True):
+        assert_allclose(blocked.detach(), whole.detach(), rtol=1e-10, atol=1e-10)
 
 
 def test_shared_ard_equals_own_ard_with_equal_lengthscales():
