@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from components.memory import GIB, free_memory
+from components.models.shallow_gp.exact_cost import largest_exact
 
 PROJECT = "bayes-runner"
 OLDEST_PYTHON = (3, 11)
@@ -137,5 +138,7 @@ def memory() -> Findings:
         yield Finding("ok", "memory", "unknown on this system")
         return
     detail = f"{available / GIB:.1f} GiB available"
+    if labels := largest_exact(available):
+        detail += f", an exact Gaussian process of {labels:,} labels fits"
     fix = "close other programs, or run fewer parallel jobs" if available < 2 * GIB else ""
     yield Finding("warning" if fix else "ok", "memory", detail, fix)

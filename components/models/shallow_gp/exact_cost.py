@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from components.errors import ConfigMismatchError
 from components.memory import GIB, free_device_memory
 from components.models.shallow_gp.exact import BLOCK
@@ -20,6 +22,12 @@ def _matrix_bytes(labels: Labels) -> float:
     elements = labels.mask.numel() * labels.mask.shape[-1]
     matrices = MATRICES * min(elements, BLOCK) + WHOLE * max(elements - BLOCK, 0)
     return matrices * labels.x.element_size()
+
+
+def largest_exact(free: float) -> int:
+    """Labels of one exact Gaussian process in float64 that fit into ``free`` bytes, if more than
+    4,096."""
+    return math.isqrt(max(int(free / 8) - (MATRICES - WHOLE) * BLOCK, 0) // WHOLE)
 
 
 def _of(labels: Labels) -> str:

@@ -56,6 +56,12 @@ def test_all_of_sarcos_exceeds_24_gib(monkeypatch):
     exact_cost.raise_if_too_large(
         labels(7, 6_355, torch.float32), "model.top=independent", "model=mmdgp"
     )
+    largest = exact_cost.largest_exact(24 * GIB)
+    assert 20_000 < largest < 44_484
+    room(monkeypatch, 24)
+    exact_cost.raise_if_too_large(labels(1, largest), "model.posterior", "sparse")
+    with pytest.raises(ConfigMismatchError):
+        exact_cost.raise_if_too_large(labels(1, largest + 1), "model.posterior", "sparse")
     monkeypatch.setattr(
         exact_cost, "free_device_memory", lambda device: None
     )  # a system without this information
