@@ -1,6 +1,6 @@
 import pytest
 import torch
-from support.small.small_problems import attacked_problem, check_resumed, classes, component, train
+from support.small.small_problems import attacked_problem, classes, component, train
 from torch.testing import assert_close
 
 from components.errors import ConfigMismatchError
@@ -89,12 +89,6 @@ def test_training_disables_early_stopping():
         )
 
     assert loss(goes_on) > loss(stops)
-
-
-@pytest.mark.parametrize(("attacker", "settings"), [("fgsm", {}), ("pgd", {"steps": 3})])
-def test_resumed_run_is_bit_identical(tmp_path, attacker, settings):
-    problem = attacked_problem(attacker, torch.float32, **settings)
-    check_resumed(defence(optimizer="adam"), MLP, problem, tmp_path, 14, 5)
 
 
 def test_invalid_keys_are_refused():

@@ -7,7 +7,6 @@ from support.runs.configured import F64, double, generator, normal, uniform
 from support.small.small_problems import (
     advance,
     attacked_problem,
-    check_resumed,
     classes,
     component,
     train,
@@ -210,15 +209,6 @@ def test_attack_sizes_have_expected_moments():
     assert (distance > 0).tolist() == [True, False, False, True, True, True]
     assert distance.max() <= 0.15 + 1e-12
     assert 0 <= perturbed.min() <= perturbed.max() <= 1
-
-
-@pytest.mark.parametrize("defender", [True, False])
-def test_resumed_run_is_bit_identical(tmp_path, defender):
-    inference = ara(defender_uncertainty=defender)
-    problem = attacked_problem(dtype=torch.float32)
-    state = check_resumed(inference, MLP, problem, tmp_path, 14, 5)
-    assert not state.theta.requires_grad
-    assert all(p.grad is None for p in state.model.parameters())
 
 
 def test_binary_inputs_use_only_configured_attacker():

@@ -16,7 +16,7 @@ from conjugate_regression import (
 )
 from support.runs.checked_pairs import check_pairs
 from support.runs.configured import F64, component
-from support.small.small_problems import advance, check_resumed, train
+from support.small.small_problems import advance, train
 
 from components.contracts.capabilities import BernoulliLayers, LogJoint, ThetaPredictive
 from components.contracts.requirements import Requirements
@@ -58,14 +58,6 @@ def test_diagonal_covariance_has_posterior_precisions():
     assert torch.allclose(q.q_covariance, (1 / precise).diag(), rtol=0.15, atol=1e-12)
     bound = exact_bound(state.module, model, problem)
     assert bound < model.log_evidence(problem.train) - 0.05
-
-
-# inside a run
-@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
-def test_resumed_run_is_bit_identical(tmp_path, optimizer):
-    problem, _ = regression(batch_size=7)
-    inference = gaussian_vi(n_samples=2, optimizer=optimizer, lr=0.001, noise="rows", draws=5)
-    check_resumed(inference, LINEAR, problem, tmp_path)
 
 
 def test_posterior_predicts_with_draws_of_q():

@@ -16,9 +16,7 @@ from components.models.shallow_gp import exact_cost
 from components.models.shallow_gp.labels import Labels
 from components.registry import get
 from runner import CONF
-from runner.commands import cli
 
-SMOKE = ["+experiment=sarcos_mdgp", "smoke=true", "tracking=false"]
 GIB = 2**30
 
 
@@ -127,31 +125,6 @@ def test_every_exact_model_is_refused_without_memory(name, changes, monkeypatch)
     room(monkeypatch, 0)
     with pytest.raises(ConfigMismatchError, match="are free; use model"):
         build(name, **changes)
-
-
-# the command line
-def told_by(monkeypatch, capfd, *words):
-    monkeypatch.setattr(sys, "argv", ["runner", *SMOKE, *words])
-    try:
-        code = cli.main()
-    except SystemExit as end:
-        code = end.code
-    output = capfd.readouterr()
-    return code, output.out, output.err
-
-
-def test_excessive_memory_is_refused_in_one_line(tmp_path, monkeypatch, capfd):
-    room(monkeypatch, 0)
-    code, out, err = told_by(
-        monkeypatch, capfd, "model.top=coregionalised", f"output_dir={tmp_path}"
-    )
-    assert code == 2
-    assert err.strip().startswith(
-        "model=collapsed_mdgp model.top=coregionalised: exact for 140 labels, matrices of 140 ×"
-    )
-    assert "use model=mmdgp (+experiment=sarcos_mmdgp_all)" in err
-    assert len(err.strip().splitlines()) == 1
-    assert "step" not in out.split("run ")[-1].partition("smoke")[2]
 
 
 # free memory

@@ -27,6 +27,16 @@ def fit(built, data, steps=STEPS, **keys):
     return inference.posterior(state), info
 
 
+def build_search(*blocks, **keys):
+    """A model, its design, and the coordinates of a random point near a search's start."""
+    data = problem(**keys)
+    built = model(*blocks, of=data)
+    design = built.design(data.series)
+    coordinates = Coordinates.of(built.structure, design)
+    z = coordinates.start(design, torch.zeros(len(built.structure.scales), dtype=F64))
+    return built, design, coordinates, z + 0.3 * draw_normal(len(z))
+
+
 def test_likelihood_is_at_least_that_of_statsmodels():
     """The same maximum, with the same law of the first state, missing times and regressors."""
     sm = pytest.importorskip(
@@ -66,19 +76,13 @@ def test_unconverged_search_fails_a_check():
 
 
 def test_coordinates_keep_parameters_within_limits():
-    data = problem()
-    built = model(
+    built, _, coordinates, z = build_search(
         "semilocal_trend",
         block("autoregressive", lags=3),
         block("nerlove_arrow", inclusion={"web": 0.0}),
-        of=data,
     )
-    design = built.design(data.series)
-    coordinates = Coordinates.of(built.structure, design)
-    z = coordinates.start(design, torch.zeros(len(built.structure.scales), dtype=F64))
-    z = z + 3 * draw_normal(len(z))
 
-    theta = dict(zip(built.structure.names, coordinates.theta(z)[0].tolist(), strict=True))
+    theta = dict(zip(built.structure.names, coordinates.theta(10 * z)[0].tolist(), strict=True))
 
     assert all(
         theta[name] > 0
@@ -99,12 +103,8 @@ def test_coordinates_keep_parameters_within_limits():
     ],
 )
 def test_compiled_likelihood_and_scores_equal_the_differentiated_filter(blocks):
-    data = problem(missing=(0, 5, 6, 23))
-    built = model(*blocks, of=data)
-    design = built.design(data.series)
-    coordinates = Coordinates.of(built.structure, design)
-    z = coordinates.start(design, torch.zeros(len(built.structure.scales), dtype=F64))
-    z = (z + 0.3 * draw_normal(len(z))).requires_grad_()
+    built, design, coordinates, z = build_search(*blocks, missing=(0, 5, 6, 23))
+    z.requires_grad_()
     moving = built.system(coordinates.theta(z), design)
 
     value, linear = log_density(design.y, compile_system(built.structure, design), moving)
