@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from components import registry
@@ -27,6 +26,7 @@ from runner.catalogue.settings import GEOMETRIC
 from runner.catalogue.words import explicit_keys
 from runner.compose.compose import compose
 from runner.compose.expand import component_defaults
+from runner.disk.scratch import scratch_folder
 from runner.errors import RunnerError
 from runner.record.lines import Line, readable_lines
 from runner.terminal.printer import suppress_output
@@ -171,7 +171,7 @@ def rehearse_replicate(overrides: list[str], start_limits: Limits | None = None)
     from runner.compose.job import prepare
     from runner.execution.execute import rehearse
 
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+    with scratch_folder() as folder:
         job = prepare(compose([*overrides, *SHORT, f"output_dir={folder}"]))
         try:
             return readable_lines(rehearse(job, start_limits))

@@ -6,15 +6,14 @@ from __future__ import annotations
 
 import itertools
 import math
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from components.metrics.names import base_name
 from runner.arena import frozen
 from runner.arena.suite import GROUP, load_suite
+from runner.disk.scratch import scratch_folder
 from runner.record.facts import Facts
 from runner.record.lines import readable_lines
 from runner.report.exchange.opened import OpenedArchive
@@ -92,9 +91,9 @@ def check_table(opened: OpenedArchive, snapshot: Snapshot) -> str | None:
     """Difference between the pack's table of scores and its records, or None."""
     name = f"{snapshot.name}_replicates.csv"
     packed = opened.folder / "report" / name
-    with tempfile.TemporaryDirectory() as place:
-        write(snapshot.name, snapshot.study, snapshot, Path(place))
-        again = (Path(place) / name).read_text(encoding="utf-8").splitlines()
+    with scratch_folder() as place:
+        write(snapshot.name, snapshot.study, snapshot, place)
+        again = (place / name).read_text(encoding="utf-8").splitlines()
     stated = packed.read_text(encoding="utf-8").splitlines() if packed.is_file() else []
     given = set(again)
     wrong = [line for line in stated if line not in given]

@@ -20,7 +20,6 @@ import random
 import secrets
 import subprocess
 import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +33,7 @@ from runner.arena.packed import (
     list_differences,
 )
 from runner.disk import conf_folders
+from runner.disk.scratch import scratch_folder
 from runner.errors import ConfigError
 from runner.execution.signals import ALONE
 from runner.record import code
@@ -139,8 +139,8 @@ def verify_opened(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
     plugins = find_plugins(opened, snapshot, arguments.trust)
     drawn = draw_cells(cells, arguments.cells, arguments.seed)
     agreeing = 0
-    with tempfile.TemporaryDirectory(prefix="runner-verify-") as place:
-        again = prepare_again(snapshot, Path(place), Path(arguments.data_dir).resolve())
+    with scratch_folder() as place:
+        again = prepare_again(snapshot, place, Path(arguments.data_dir).resolve())
         for cell in drawn:
             scores, output = compute_again(cell, again, plugins)
             if scores is None:

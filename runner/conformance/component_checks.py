@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, partial
@@ -23,6 +22,7 @@ from runner.conformance.partners import SMALL, PartnerSearch, SmallRun, find_run
 from runner.conformance.role_checks import ROLE_CHECKS
 from runner.conformance.source_checks import SOURCE_CHECKS
 from runner.conformance.step_checks import STEP_CHECKS, STEPS, StepTrial
+from runner.disk.scratch import scratch_folder
 from runner.errors import ConfigError, nearest
 
 PARTNERS = "partners"
@@ -83,7 +83,7 @@ def check_component(
         for check, function in on_steps.items()
     }
     failed: list[str] = []
-    with tempfile.TemporaryDirectory() as place:
+    with scratch_folder() as place:
         for check, function in checks.items():
             needs = {*NEEDS.get(check, ()), *(RUNNABLE if check in on_steps else ())}
             if causes := [cause for cause in failed if cause in needs]:

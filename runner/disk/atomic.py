@@ -92,12 +92,6 @@ def _hidden(folder: Path, inside: bool) -> Iterator[Path]:
         yield from _hidden(each, inside=False)
 
 
-def remove_orphans(folder: Path) -> None:
-    """Remove ``orphans``."""
-    for path in orphans(folder):
-        path.unlink(missing_ok=True)
-
-
 def alive(process: int) -> bool:
     """True if a process with this id exists."""
     try:

@@ -10,6 +10,6 @@ from tempfile import TemporaryDirectory
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Temporary folder; if the process is killed, the system removes it."""
-    with TemporaryDirectory(prefix="runner-") as name:
+    """Temporary folder; if the process is killed, or a file is in use, the system removes it."""
+    with TemporaryDirectory(prefix="runner-", ignore_cleanup_errors=True) as name:
         yield Path(name)

@@ -96,9 +96,6 @@ class Course:
         self.run = run
         self.job = run.job
         self.record = run.record
-        self.handover = run.handover
-        self.announcements = run.announcements
-        self.watch = run.watch
         self.usage = run.usage
         self.received = received
         self.rng = Streams(self.job.settings.seed, number, self.job.settings.device)
@@ -110,7 +107,7 @@ class Course:
     @property
     def stopping(self) -> bool:
         """True after a signal or if the run was pruned."""
-        return bool(self.received) or self.watch.given_up is not None
+        return bool(self.received) or self.run.watch.given_up is not None
 
     @property
     def seconds(self) -> float:
@@ -134,4 +131,4 @@ class Course:
         self.record.flush()
         self.live.show_evaluation(step, number, means(scores))
         finished = self.record.facts["finished"]
-        self.watch.tell(step, self.total, number, watched or scores, finished)
+        self.run.watch.tell(step, self.total, number, watched or scores, finished)

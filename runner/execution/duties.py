@@ -81,13 +81,13 @@ def evaluate(course: Course, every: int | str) -> StepCallback:
         # warnings of too few draws appear only at the end
         with (
             course.usage.phase("evaluations"),
-            course.announcements.show_new_warnings(shortfalls=False),
+            course.run.announcements.show_new_warnings(shortfalls=False),
             course.meter.clock(False),
         ):
             with course.meter.making():
                 posterior = inference.posterior(step.state)
             scores = plain(course.problem.score(posterior, course.rng))
-            all_scores = course.watch.scores_under_attack(
+            all_scores = course.run.watch.scores_under_attack(
                 course.problem, posterior, course.rng, scores
             )
         course.report_evaluation(step.number, "evaluation", scores, all_scores)
@@ -204,6 +204,6 @@ def duties(course: Course) -> Iterator[list[StepCallback]]:
             *([evaluate(course, settings.eval_every)] if settings.eval_every else []),
             save,
             stop_when_asked(course),
-            *([push(course.record, course.handover)] if course.handover else []),
+            *([push(course.record, handover)] if (handover := course.run.handover) else []),
             *profiling,
         ]

@@ -60,7 +60,7 @@ class Replicate(Course):
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
         """Context of a phase of the run: counts its usage and shows its warnings."""
-        with self.usage.phase(name), self.announcements.show_new_warnings():
+        with self.usage.phase(name), self.run.announcements.show_new_warnings():
             yield
 
     def compute(self) -> None:
@@ -240,7 +240,7 @@ class Replicate(Course):
         folder = self.record.folder
         number = self.rng.replicate
         settings = self.job.settings
-        with self.announcements.show_new_warnings(), listen(self.live.evaluating):
+        with self.run.announcements.show_new_warnings(), listen(self.live.evaluating):
             if self.assessment.outcomes:
                 with skip_artefact_on_error(f"the outcomes of replicate {number + 1}"):
                     outcomes = {k: v.cpu().numpy() for k, v in self.assessment.outcomes.items()}

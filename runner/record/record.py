@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
 
-from runner.disk.atomic import make_folder, remove_orphans, write_text
+from runner.disk.atomic import make_folder, orphans, write_text
 from runner.disk.inside import refuse_links
 from runner.disk.secrets import mask_secrets
 from runner.record import code, facts, lease
@@ -65,7 +65,8 @@ class Record:
             make_folder(job.folder)
             refuse_links(job.folder)
             record._lease = lease.take_lease(job.folder, job.signature)
-            remove_orphans(job.folder)
+            for path in orphans(job.folder):
+                path.unlink(missing_ok=True)
             record._find(job)
             if record.state != "done":
                 record.facts |= {

@@ -8,8 +8,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
+from runner.disk.scratch import scratch_folder
 from runner.errors import RunFailure
 from runner.study import snapshot as snapshots
 from runner.study.display import last_line
@@ -57,15 +57,15 @@ def measure_runs(
         RunFailure: interrupted by a signal.
     """
     prices = {run.signature: TOO_LATE for run in runs}
-    with TemporaryDirectory(prefix="runner-price-", ignore_cleanup_errors=True) as folder:
+    with scratch_folder() as folder:
         small = [replace(run, config=run.config | UNRECORDED) for run in runs]
-        study = replace(snapshot, runs=small, output_dir=Path(folder))
+        study = replace(snapshot, runs=small, output_dir=folder)
 
         def end(job: RunningProcess, code: int, _stopped: bool) -> None:
             failure = last_line(job.log) if code else ""
             if code == -signal.SIGXCPU:
                 failure = f"took more than {limit(seconds)} s; raise --probe-seconds"
-            place = Path(folder) / job.run.signature
+            place = folder / job.run.signature
             prices[job.run.signature] = price_probe(job.run, place, failure)
             show_count("probing", sum(p is not TOO_LATE for p in prices.values()), len(runs))
 
