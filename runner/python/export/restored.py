@@ -155,7 +155,7 @@ def _load_checkpoint(job: Job, folder: Path, facts: Facts, hint: str) -> tuple[F
             "to the folder of the original files"
         )
     newest = checkpoint.load_newest(folder / "checkpoints", facts["signature"])
-    metadata, tensors, complaints = newest or ({}, {}, [])
+    metadata, tensors, complaints = newest
     if not metadata:
         reason = f"all are damaged ({complaints[0]})" if complaints else "none exists"
         if (source := facts.get("taken_over")) and not complaints:
