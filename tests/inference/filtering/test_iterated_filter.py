@@ -95,7 +95,6 @@ def test_replicate_keeps_proposal_when_evidence_settles(monkeypatch):
     run_generalised(gappy(2), loss="kl", proposal="iterated")
     ((*both, kept),) = calls
     for r, state in enumerate(both):
-        assert_close(kept.particles[r], state.particles[r])
         assert_close(kept.twists[3].M[r], state.twists[3].M[r])
 
 
