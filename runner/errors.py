@@ -63,6 +63,11 @@ def nearest(word: str, words: Iterable[str]) -> str:
     return f"; there are: {listing}" if words else ""
 
 
+def first_line(error: BaseException) -> str:
+    """First line of an error's message, or the name of its type without a message."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
 def display_path(path: str | Path) -> str:
     """Path for messages, relative to the current folder if it lies inside."""
     within = os.path.relpath(path)

@@ -14,7 +14,7 @@ from hydra.errors import HydraException, OverrideParseException
 
 from components.registry import CHOSEN
 from runner.disk import conf_folders
-from runner.errors import nearest
+from runner.errors import first_line, nearest
 
 N_JOBS_KEY = "hydra.launcher.n_jobs"
 SINGLE_CHOICE_GROUPS = (*CHOSEN, "experiment")  # a run has at most one of each
@@ -70,7 +70,7 @@ def explain(error: Exception, argv: list[str]) -> str:
     """Explain a failed composition in one or two lines."""
     if keyless := next((word for word in argv if word.startswith(("=", "@"))), None):
         return f"{keyless}: the key before the equals sign is missing; write key=value"
-    first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    first = first_line(error)
     if isinstance(error, OverrideParseException) or "token recognition error" in first:
         override = error.override if isinstance(error, OverrideParseException) else None
         wrong = override or next(

@@ -21,7 +21,7 @@ from runner.catalogue.words import (
     wrong_jobs_message,
 )
 from runner.compose.expand import explain_misplaced
-from runner.errors import ConfigError, nearest, similar
+from runner.errors import ConfigError, first_line, nearest, similar
 
 NONE = (None, "none", "None", "")  # values that leave a role empty
 
@@ -108,7 +108,7 @@ def apply_overrides(overrides: Iterable[Override], cfg: DictConfig) -> None:
                     value = [*holder[last], *value]
                 _set(value, holder, [*path, last], cfg)
         except OmegaConfBaseException as error:
-            line = f"{override.input_line}: {str(error).splitlines()[0]}"
+            line = f"{override.input_line}: {first_line(error)}"
             wrong = wrong_jobs_message(override.value()) if key == N_JOBS_KEY else None
             raise ConfigError(wrong or line) from None
 

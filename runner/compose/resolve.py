@@ -25,7 +25,7 @@ from runner.compose.expand import expand, explain_misplaced
 from runner.compose.validate import check_draws, validate
 from runner.disk import conf_folders
 from runner.disk.read_yaml import value_at
-from runner.errors import ConfigError
+from runner.errors import ConfigError, first_line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +133,7 @@ def to_container(cfg: DictConfig) -> Values:
     except MissingMandatoryValue as error:
         raise ConfigError(f"{error.full_key}: required; set {error.full_key}=…") from None
     except OmegaConfBaseException as error:
-        first = str(error).splitlines()[0]
+        first = first_line(error)
         reason = first.rpartition("raised while resolving interpolation: ")[2]
         raise ConfigError(f"{error.full_key or 'config'}: {reason}") from None
     assert isinstance(config, dict)

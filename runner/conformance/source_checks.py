@@ -22,7 +22,7 @@ from runner.compose.check import build_component
 from runner.compose.expand import component_defaults, expand_component
 from runner.conformance.outcomes import CheckedComponent, NonConformanceError
 from runner.disk.yaml_comments import YamlKey
-from runner.errors import ConfigError, display_path
+from runner.errors import ConfigError, display_path, first_line
 
 SHORTEST_SENTENCE = 10  # characters
 NOT_GIVEN = "???"  # value of a key that the user must set
@@ -83,13 +83,9 @@ def check_keys(component: CheckedComponent) -> str:
         raise NonConformanceError(f"{file}: {', '.join(unknown)}: unknown keys of the class")
     if uncommented := _find_uncommented(role, name, yaml_keys):
         raise NonConformanceError(f"{file}: {uncommented} has no comment; add its meaning and unit")
-    if NOT_GIVEN not in values.values():
-        try:
-            build_component(
-                role, expand_component(role, component_defaults(role, name), role), role
-            )
-        except ConfigError as error:
-            raise NonConformanceError(f"{file}: {str(error).splitlines()[0]}") from None
+    is_given = NOT_GIVEN not in values.values()
+    if is_given and (why := _refusal(role, component_defaults(role, name))):
+        raise NonConformanceError(f"{file}: {why}")
     return f"{_count_keys(len(expected) - 1)} with types, comments and defaults"
 
 
@@ -200,7 +196,7 @@ def _refusal(role: str, values: dict[str, Any]) -> str:
     try:
         build_component(role, expand_component(role, dict(values), role), role)
     except ConfigError as error:
-        return str(error).splitlines()[0]
+        return first_line(error)
     return ""
 
 

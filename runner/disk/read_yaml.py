@@ -11,7 +11,7 @@ import yaml
 
 from runner.disk.yaml_comments import Loader
 from runner.disk.yaml_limits import MAX_VALUES, YamlLimitError, check_file
-from runner.errors import ConfigError, display_path
+from runner.errors import ConfigError, display_path, first_line
 
 YAML_READ_ERRORS = (yaml.YAMLError, UnicodeDecodeError, OSError)  # errors of reading a YAML file
 
@@ -70,10 +70,10 @@ def describe_read_error(
         line = f", line {mark.line + 1}" if mark else ""
         return f"{where}{line}: invalid YAML ({error.problem or error.context})"
     if isinstance(error, yaml.YAMLError):
-        return f"{where}: invalid YAML ({str(error).splitlines()[0]})"
+        return f"{where}: invalid YAML ({first_line(error)})"
     if isinstance(error, UnicodeDecodeError):
         return f"{where}: not UTF-8 text (byte {error.start})"
-    return f"{where}: cannot be read ({error.strerror or str(error).splitlines()[0]})"
+    return f"{where}: cannot be read ({error.strerror or first_line(error)})"
 
 
 def value_at(values: Any, path: str) -> Any:

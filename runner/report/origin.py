@@ -20,7 +20,7 @@ import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
 from runner.disk.atomic import write_text
-from runner.errors import ConfigError
+from runner.errors import ConfigError, first_line
 from runner.record.checks import Failures
 from runner.report.scores.cells import CellKey, ExpectedProtocols, TableLayout, list_cells
 from runner.report.scores.earlier import NO_SCORES, read_earlier
@@ -161,7 +161,7 @@ def read_origin(path: Path) -> Origin:
     try:
         return TypeAdapter(Origin).validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        why = str(error).splitlines()[0]
+        why = first_line(error)
         raise ConfigError(
             f"--with: {path} cannot be read ({why}); without --with, only the scores are read"
         ) from None

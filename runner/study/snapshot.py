@@ -24,7 +24,7 @@ from runner.disk.inside import inside
 from runner.disk.read_yaml import load_untrusted
 from runner.disk.yaml_comments import Dumper
 from runner.disk.yaml_limits import MAX_SNAPSHOT_VALUES
-from runner.errors import ConfigError, UnfitError
+from runner.errors import ConfigError, UnfitError, first_line
 from runner.record.facts import Facts, read_facts_or_warn
 from runner.record.machine import now
 from runner.study.definition import StudyDefinition
@@ -144,7 +144,7 @@ def _freeze_run(
 
         job = build(resolved)
     except (ConfigError, DataUnavailableError) as error:
-        why = str(error).strip().splitlines()[0]
+        why = first_line(error)
         lacks = isinstance(error, DataUnavailableError) and not isinstance(error, DamagedFileError)
         return FrozenRun(*facts, refused=why, unfit=isinstance(error, UnfitError), lacks_data=lacks)
     return FrozenRun(*facts, job.settings.experiment, job.signature, job.data, job.config)
@@ -201,5 +201,5 @@ def load(name: str, output_dir: Path) -> Snapshot | None:
         return TypeAdapter(Snapshot).validate_python(placed)
     except (TypeError, ValidationError) as error:
         raise ConfigError(
-            f"{path}: damaged ({str(error).splitlines()[0]}); take a new one with --fresh"
+            f"{path}: damaged ({first_line(error)}); take a new one with --fresh"
         ) from None

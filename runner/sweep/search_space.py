@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, Override, RangeSweep, Sweep
 
 from runner.disk.secrets import mask_secrets
-from runner.errors import ConfigError
+from runner.errors import ConfigError, first_line
 from runner.tracking.store import SQLITE_SCHEME, database_file, sqlite_uri
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def storage(url: str) -> Any:
             f"hydra.sweeper.storage={mask_secrets(url)}: {error.name or 'the driver'} is not installed; {fix}"
         ) from None
     except (OSError, SQLAlchemyError, ValueError) as error:
-        reason = mask_secrets(str(error).strip().splitlines()[0])
+        reason = mask_secrets(first_line(error))
         raise ConfigError(
             f"hydra.sweeper.storage={mask_secrets(url)}: cannot be opened ({reason})"
         ) from None

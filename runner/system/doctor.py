@@ -17,6 +17,7 @@ from pathlib import Path
 from components.errors import DamagedFileError
 from components.memory import GIB
 from runner.disk.secrets import mask_secrets
+from runner.errors import first_line
 from runner.record.facts import read
 from runner.record.files import find_damage
 from runner.record.folders import runs
@@ -102,7 +103,7 @@ def store(output_dir: Path) -> Findings:
     except Exception as error:
         # MLflow's clients raise errors of requests, SQLAlchemy and MLflow; any of them is the
         # finding.
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reason = first_line(error)
         yield Finding("warning", "mlflow", f"{origin}{masked_uri}: {mask_secrets(reason)}", later)
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 
 from components.memory import GIB, free_memory
 from components.models.shallow_gp.exact_cost import largest_exact
+from runner.errors import first_line
 
 PROJECT = "bayes-runner"
 OLDEST_PYTHON = (3, 11)
@@ -75,7 +76,7 @@ def torch_and_gpu() -> Findings:
     try:
         torch = importlib.import_module("torch")
     except (ImportError, OSError) as error:
-        yield Finding("problem", "torch", str(error).splitlines()[0], "pip install torch==2.13.0")
+        yield Finding("problem", "torch", first_line(error), "pip install torch==2.13.0")
         return
     built = vars(torch.version).get("cuda")
     target = f"CUDA {built}" if built else "CPU"

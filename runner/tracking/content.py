@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from runner.disk.read_yaml import load_untrusted
 from runner.disk.secrets import mask_secrets
-from runner.errors import ConfigError
+from runner.errors import ConfigError, first_line
 from runner.record.checks import verdict
 from runner.record.facts import Facts, flatten, load_facts
 from runner.record.lines import Line, read_lines
@@ -68,7 +68,7 @@ class RecordContent:
             config = load_untrusted(folder / "config.yaml")
             lines = read_lines(folder)
         except (OSError, ValueError, ConfigError) as error:
-            raise InvalidRecordError(f"cannot be read ({str(error).splitlines()[0]})") from None
+            raise InvalidRecordError(f"cannot be read ({first_line(error)})") from None
         content = cls(facts, config, lines)
         try:
             content.tags(), content.parameters, content.run_name, content.result, content.ends

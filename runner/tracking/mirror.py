@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.disk.secrets import mask_secrets
+from runner.errors import first_line
 from runner.record.folders import runs
 from runner.tracking.content import InvalidRecordError, RecordContent
 from runner.tracking.marks import MarksFile, RecordReplacedError
@@ -126,8 +127,7 @@ class Mirror:
                 _note(file, None)
         except Exception as error:
             # MLflow's clients raise errors of requests, SQLAlchemy and MLflow; none may stop a run
-            lines = str(error).strip().splitlines()
-            self.trouble = mask_secrets(lines[0] if lines else type(error).__name__)
+            self.trouble = mask_secrets(first_line(error))
             if isinstance(error, BusyError | StoreError):
                 self.unreachable = True
             elif not isinstance(error, RecordReplacedError | InvalidRecordError):

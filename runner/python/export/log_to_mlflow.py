@@ -9,7 +9,7 @@ from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 
 from runner.disk.secrets import mask_secrets
-from runner.errors import RunFailure
+from runner.errors import RunFailure, first_line
 from runner.python.export.load_model import load_model
 from runner.python.export.mlflow_rows import ARTIFACT, make_example, predict_rows
 from runner.record.code import installed_version
@@ -53,7 +53,7 @@ def log_to_mlflow(file: Path, record: Path, requirements: list[str], register: s
         ):
             return _log(file, mirror.run_id, requirements, register)
     except MlflowException as error:
-        message = mask_secrets(str(error).strip().splitlines()[0])
+        message = mask_secrets(first_line(error))
         raise RunFailure(f"export: MLflow refused the model: {message}") from None
 
 

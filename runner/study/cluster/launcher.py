@@ -17,7 +17,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from runner.errors import ConfigError
+from runner.errors import ConfigError, first_line
 
 KEY = "hydra/launcher"
 LAUNCHER_KEY_PREFIX = "hydra.launcher."
@@ -65,7 +65,7 @@ def _preset(words: list[str]) -> Launcher:
             for key, value in values.items()
         }
     except OmegaConfBaseException as error:
-        raise ConfigError(str(error).splitlines()[0]) from None
+        raise ConfigError(first_line(error)) from None
     kind = str(node.get("_target_")).rpartition(".")[2]
     if kind in LOCAL:
         if "n_jobs" in keys and (wrong := wrong_jobs_message(keys["n_jobs"])):

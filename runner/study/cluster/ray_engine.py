@@ -7,7 +7,7 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
-from runner.errors import ConfigError
+from runner.errors import ConfigError, first_line
 from runner.study.cluster.cluster_job import ClusterJob
 
 TIMEOUT_SECONDS = 10.0  # for connecting to a cluster
@@ -82,7 +82,7 @@ class RayEngine:
                 RuntimeError,
             ) as error:  # TimeoutError and ConnectionError are OSErrors
                 raise ConfigError(
-                    f"hydra.launcher.ray.init.address={where}: {str(error).splitlines()[0]}"
+                    f"hydra.launcher.ray.init.address={where}: {first_line(error)}"
                 ) from None
         # unlimited retries: a run resumes from its checkpoint whenever a node fails
         task = ray.remote(**{"num_cpus": 1, "max_retries": -1} | self.remote)(_run_worker)

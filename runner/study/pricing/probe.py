@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from components.contracts.requirements import LEFT_OUT, THINNING
 from runner.catalogue.settings import GEOMETRIC, Values
+from runner.errors import first_line
 
 if TYPE_CHECKING:
     from runner.compose.job import Job
@@ -168,7 +169,7 @@ def main(argv: list[str]) -> int:
             usage = _run(config | {"output_dir": str(folder)}, run.experiment)
             sizes.append(next_size(sizes, total, usage, seconds))
     except Exception as error:
-        line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+        line = first_line(error)
         complain(line)
         return 1
     return 0
