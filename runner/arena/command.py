@@ -31,7 +31,7 @@ from runner.report.exchange.archive import pack
 from runner.report.exchange.citation import add_origin
 from runner.report.exchange.opened import SUFFIX
 from runner.study import snapshot as snapshots
-from runner.study.choice import ONLY_HELP, select_runs
+from runner.study.choice import add_only, select_runs
 from runner.study.cluster.launcher import split_launcher
 from runner.study.snapshot import Snapshot
 from runner.study.study import run_remaining
@@ -47,9 +47,7 @@ AS_HELP = "name of the row (default: its component)"
 def _run(argv: list[str]) -> int:
     parser = _parser("run", "Runs your row on every problem of a suite; finished runs are skipped.")
     _add_row(parser, "your row: inference=walk 'plugins=[walk]'")
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="KEY=VALUE,…", help=ONLY_HELP
-    )
+    add_only(parser)
     given = parser.parse_with_overrides(argv, "suite")
     suite, budget, output_dir = _open(given)
     launcher, given.overrides = split_launcher(given.overrides)

@@ -132,8 +132,12 @@ def signed_overrides(overrides: Iterable[str]) -> list[str]:
 
 def sign(config: Values, data: str) -> str:
     """Hash of the signed config and of the name of the data."""
-    signed = signed_config(config | {"data": data})
-    return hashlib.sha256(json.dumps(signed, sort_keys=True).encode()).hexdigest()[:12]
+    return hash_values(signed_config(config | {"data": data}))[:12]
+
+
+def hash_values(values: Any) -> str:
+    """SHA-256 of JSON values; the order of keys does not change it."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def signed_config(config: Values) -> Values:

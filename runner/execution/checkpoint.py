@@ -20,6 +20,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from components.contracts.traces import Trace
+from runner.catalogue.settings import hash_values
 from runner.disk.atomic import make_folder, write_bytes, write_text
 from runner.disk.plain_file import parse_json
 from runner.execution.storage.blocks import PREFIX, BlockFile, RowBlocks
@@ -81,7 +82,7 @@ def save_checkpoint(folder: Path, taken: StateCopy, blocks: RowBlocks | None = N
     checksum = hashlib.sha256(content).hexdigest()
     sidecar = {**facts, "sha256": checksum, "skeleton": taken.skeleton, "block": blocks.newest}
     write_text(
-        folder / f"{stem}.json", json.dumps({**sidecar, "sidecar_sha256": _checksum(sidecar)})
+        folder / f"{stem}.json", json.dumps({**sidecar, "sidecar_sha256": hash_values(sidecar)})
     )
     _remove(sorted(folder.glob("r*.json"))[:-KEPT])
     blocks.sweep(folder, f"r{facts['replicate']:04d}")
@@ -108,10 +109,6 @@ def remove_later_checkpoints(folder: Path, facts: Facts) -> None:
     (facts["blocks"] if facts else RowBlocks()).sweep(folder, stem[:5])
 
 
-def _checksum(sidecar: Facts) -> str:
-    return hashlib.sha256(json.dumps(sidecar, sort_keys=True).encode()).hexdigest()
-
-
 def _stem(facts: Facts) -> str:
     return f"r{facts['replicate']:04d}-s{facts['step']:09d}"
 
@@ -121,7 +118,7 @@ def _read(sidecar: Path) -> tuple[Facts, dict[str, Tensor]]:
     file = sidecar
     try:
         facts: Facts = parse_json(sidecar.read_bytes())
-        if facts.pop("sidecar_sha256", None) != _checksum(facts):
+        if facts.pop("sidecar_sha256", None) != hash_values(facts):
             raise ValueError("checksum mismatch")
         if sidecar.stem != _stem(facts):
             raise ValueError("its step differs from its file name")

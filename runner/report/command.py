@@ -23,7 +23,7 @@ from runner.report.scores.cells import TableLayout, list_cells
 from runner.report.scores.earlier import PROTOCOL
 from runner.report.selection import folder_name, restrict
 from runner.study import snapshot as snapshots
-from runner.study.choice import ONLY_HELP
+from runner.study.choice import add_only
 from runner.study.definition import load_study
 from runner.study.snapshot import Snapshot
 from runner.terminal.arguments import Parser, add_output_dir, existing_folder
@@ -56,9 +56,7 @@ def _build_parser() -> Parser:
         help="each a <study>_replicates.csv of an earlier report or of another machine; "
         "their scores are included",
     )
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="KEY=VALUE,…", help=ONLY_HELP
-    )
+    add_only(parser)
     parser.add_argument(
         "--paper",
         action="store_true",

@@ -10,15 +10,24 @@ from runner.errors import ConfigError, nearest
 from runner.study.definition import StudyDefinition
 from runner.study.plan import plan
 from runner.study.snapshot import FrozenRun, Snapshot
+from runner.terminal.arguments import Parser
 
-ONLY_HELP = (
-    "only runs that match all pairs: model=igp|smdgp,preset=tuned; "
-    "keys: model, preset, row, label, dataset, inference and keys of the grid"
-)
 GRAMMAR = "commas separate KEY=VALUE pairs, | separates values of a key"
 PAIR_PATTERN = re.compile(r"\s*([\w.]+)\s*=")  # start of a pair; a value may contain "=" too
 
 Facts = dict[str, str]
+
+
+def add_only(parser: Parser) -> None:
+    """Add the option ``--only``."""
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE,…",
+        help="only runs that match all pairs: model=igp|smdgp,preset=tuned; "
+        "keys: model, preset, row, label, dataset, inference and keys of the grid",
+    )
 
 
 def facts(snapshot: Snapshot, run: FrozenRun) -> Facts:

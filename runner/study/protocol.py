@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import hashlib
 import json
 from dataclasses import dataclass
 from typing import Any
 
 from components.registry import CHOSEN
-from runner.catalogue.settings import Values, signed_config
+from runner.catalogue.settings import Values, hash_values, signed_config
 from runner.compose.expand import all_parts
 from runner.errors import ConfigError
 
@@ -71,7 +70,7 @@ def protocol_of(parts: dict[str, str], metric: str) -> Protocol:
     text = " ".join(
         f"{key}={value}" for key, value in [*parts.items(), ("metric", _to_word(metric))]
     )
-    return Protocol(_hash(text)[:HASH_LENGTH], text)
+    return Protocol(hash_values(text)[:HASH_LENGTH], text)
 
 
 def protocol_parts(config: Values) -> dict[str, str]:
@@ -82,7 +81,7 @@ def protocol_parts(config: Values) -> dict[str, str]:
         value = signed[key]
         if key in CHOSEN and isinstance(value, dict):
             settings = _drop_file_names(key, value)
-            parts[key] = f"{value.get('name')}:{_hash(settings)[:PART_LENGTH]}"
+            parts[key] = f"{value.get('name')}:{hash_values(settings)[:PART_LENGTH]}"
         elif not _is_unset(value):
             parts[key] = _to_word(value)
     return parts
@@ -110,7 +109,3 @@ def _drop_file_names(role: str, values: Values) -> Values:
                 if part.get(checksum):
                     part.pop(key, None)
     return values
-
-
-def _hash(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

@@ -11,7 +11,7 @@ from runner.catalogue import plugins
 from runner.disk import conf_folders
 from runner.disk.inside import inside
 from runner.errors import ConfigError
-from runner.study.choice import ONLY_HELP
+from runner.study.choice import add_only
 from runner.study.cluster.launcher import Launcher
 from runner.study.cluster.launcher import split_launcher as chosen_launcher
 from runner.terminal.arguments import Parser, add_output_dir
@@ -44,13 +44,7 @@ def add_runs(parser: Parser) -> None:
     parser.add_argument("study", help="name of a file in conf/study, or a path")
     parser.add_overrides("overrides for every run, and hydra/launcher=slurm, ray or joblib")
     parser.add_count("--jobs", "number of parallel runs (default: one per core)")
-    parser.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE,…",
-        help=ONLY_HELP,
-    )
+    add_only(parser)
     parser.add_argument(
         "--as", dest="name", help="name of the snapshot and the report (default: the study's)"
     )

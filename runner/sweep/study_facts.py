@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import socket
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runner.catalogue.settings import signed_overrides
+from runner.catalogue.settings import hash_values, signed_overrides
 from runner.disk.atomic import alive
 from runner.errors import ConfigError
 from runner.sweep.objectives import Objective
@@ -90,4 +88,4 @@ def _is_process_alive(holder: str) -> bool:
 
 def name_of(facts: Facts) -> str:
     """Name of a search without an experiment, unique to its command."""
-    return f"custom_{hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:8]}"
+    return f"custom_{hash_values(facts)[:8]}"
