@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from components.contracts.plugins.protocols import list_words
@@ -120,6 +120,7 @@ ONE_REAL_LABEL = Requirements(
     targets={"real"},
     refused_traits={"several_tasks": "has one output"},
 )
+ONE_BINARY_LABEL = replace(ONE_REAL_LABEL, targets={"binary"})
 
 
 def misfit(facts: ChoiceFacts, needs: Requirements) -> str:

@@ -38,7 +38,18 @@ def seed_from(generator: torch.Generator) -> int:
     return int(torch.randint(2**31, (), generator=generator, device=generator.device))
 
 
-class SeparateStreams:
+class NamedStreams:
+    """The streams, as attributes."""
+
+    data: torch.Generator
+    init: torch.Generator
+    batches: torch.Generator
+    noise: torch.Generator
+    evaluation: torch.Generator
+    attack: torch.Generator
+
+
+class SeparateStreams(NamedStreams):
     """Fresh streams of a run's seed and replicate, all at one index.
 
     Their draws leave the run's own streams unchanged.
@@ -50,12 +61,8 @@ class SeparateStreams:
         self.replicate = rng.replicate
         self._rng = rng
         self._index = index
-        self.data, self.init, self.batches = (
-            rng.at(stream, index) for stream in ("data", "init", "batches")
-        )
-        self.noise, self.evaluation, self.attack = (
-            rng.at(stream, index) for stream in ("noise", "evaluation", "attack")
-        )
+        for stream in STREAMS:
+            setattr(self, stream, rng.at(stream, index))
 
     def at(self, stream: str, index: int) -> torch.Generator:
         """A fresh generator for (stream, index), distinct from all of the run's generators."""

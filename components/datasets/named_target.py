@@ -46,14 +46,15 @@ def transform(variables: tuple[Variable, ...], theta: Tensor) -> tuple[list[Tens
     return values, log_jacobian
 
 
+@dataclass(eq=False)
 class NamedVariables:
     """A density of θ [K, P] for K chains in parallel, and parameters [K, P'] that are functions of
     θ."""
 
     variables: tuple[Variable, ...]
-    like: Tensor  # for the dtype and device of new tensors
     # θ [K, P] -> [K], up to a constant, with the log-Jacobian
     log_density: Callable[[Tensor], Tensor]
+    like: Tensor  # for the dtype and device of new tensors
     # variables -> reported parameters, if samplers use other coordinates
     report: Callable[..., tuple[Tensor, ...]] | None = None
     recover: Callable[..., tuple[Tensor, ...]] | None = None  # the inverse of ``report``
@@ -102,15 +103,8 @@ class NamedVariables:
         )
 
 
-@dataclass(frozen=True)
 class NamedTarget(NamedVariables):
     """A target given by the formula of its log density."""
-
-    variables: tuple[Variable, ...]
-    log_density: Callable[[Tensor], Tensor]
-    like: Tensor
-    report: Callable[..., tuple[Tensor, ...]] | None = None
-    recover: Callable[..., tuple[Tensor, ...]] | None = None
 
     def scale(self, mean: Tensor, sd: Tensor) -> Tensor | None:
         """Standard deviations of θ [P] from the variables' ones, by the slope of each bijection at

@@ -25,6 +25,7 @@ from components.contracts.posteriors import (
     SmoothedStates,
 )
 from components.contracts.problems import BatchKind, Kind, KnowsTruth
+from components.contracts.requirements import Requirements
 from components.contracts.sequences import Clean, Observation, Series
 from components.contracts.sequences import LinearGaussianSystem as LinearGaussianSystem
 from components.contracts.streams import Rng, SeparateStreams
@@ -39,6 +40,9 @@ from components.series.scoring import PredictionScore
 if TYPE_CHECKING:
     from components.figures.style import Figures
 
+UNIVARIATE = Requirements(
+    kinds={"sequence"}, refused_traits={"several_numbers": "supports only univariate series"}
+)
 ANOTHER = 1  # index of the random streams of an alternative realisation
 Drawing = Callable[["Sequence", SmoothedStates], "Figures"]
 

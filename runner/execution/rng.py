@@ -7,7 +7,7 @@ import hashlib
 
 import torch
 
-from components.contracts.streams import STREAMS
+from components.contracts.streams import STREAMS, NamedStreams
 
 
 def derive_seed(*parts: object) -> int:
@@ -16,19 +16,12 @@ def derive_seed(*parts: object) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-class Streams:
+class Streams(NamedStreams):
     """Random streams of one replicate (``components.contracts.streams.Rng``).
 
     ``data`` and ``init`` are always on the CPU, so that all machines draw the same rows and initial
     values; the other streams are on the device of the tensors.
     """
-
-    data: torch.Generator
-    init: torch.Generator
-    batches: torch.Generator
-    noise: torch.Generator
-    evaluation: torch.Generator
-    attack: torch.Generator
 
     def __init__(self, seed: int, replicate: int = 0, device: str | torch.device = "cpu"):
         self.seed = seed

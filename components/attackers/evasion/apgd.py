@@ -12,13 +12,13 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from components.attackers.criteria import RANKS, is_misclassified, next_classes
-from components.attackers.evasion.ascent import InputGradientAttack
+from components.attackers.evasion.ascent import InBall, InputGradientAttack
 from components.attackers.evasion.loop import Endpoints
 from components.attackers.norms import NORMS, feasible_set
 from components.attackers.target import TargetedAttack
 from components.contracts.roles import AboveZeroToOne, ZeroToOne
 from components.contracts.streams import Rng
-from components.contracts.victim import Criterion, NormName, Victim
+from components.contracts.victim import Criterion, Victim
 from components.maths.spacing import row_numbers
 from components.registry import register
 
@@ -49,7 +49,7 @@ class ApgdState:
 
 
 @register("attacker", "apgd")
-class APGD(TargetedAttack, InputGradientAttack):
+class APGD(InBall, TargetedAttack, InputGradientAttack):
     """Auto-PGD: projected gradient ascent with momentum and an adaptive step size.
 
     z = Π(x_k + η u(∇f(x_k))),  x_{k+1} = Π(x_k + α(z − x_k) + (1 − α)(x_k − x_{k−1})),
@@ -68,7 +68,6 @@ class APGD(TargetedAttack, InputGradientAttack):
     Source: Croce and Hein (2020), Algorithm 1, eqs (6) and (7).
     """
 
-    norm: NormName
     steps: PositiveInt
     restarts: PositiveInt
     criterion: Criterion
@@ -76,9 +75,6 @@ class APGD(TargetedAttack, InputGradientAttack):
     momentum: AboveZeroToOne
     rho: ZeroToOne
     stop_when_broken: bool
-
-    def measure(self) -> NormName:
-        return self.norm
 
     def minimised_criterion(self) -> Criterion:
         # for two classes use the margin

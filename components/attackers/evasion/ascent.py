@@ -14,6 +14,15 @@ from components.contracts.streams import Rng
 from components.contracts.victim import Criterion, Expectation, NormName, Precision, Victim
 
 
+class InBall(BaseModel):
+    """An attack within a ball."""
+
+    norm: NormName  # ball of the perturbation: linf, l2 or l1
+
+    def measure(self) -> NormName:
+        return self.norm
+
+
 class InputGradientAttack(Evasion):
     """An attack by the input gradient of the victim."""
 
@@ -40,10 +49,9 @@ class MarginAttack(InputGradientAttack):
         return self.steps > 1
 
 
-class GradientAscent(TargetedAttack, InputGradientAttack):
+class GradientAscent(InBall, TargetedAttack, InputGradientAttack):
     """A gradient attack configured by its keys; by default one step to the boundary of the ball."""
 
-    norm: NormName  # ball of the perturbation: linf, l2 or l1
     # Quantity lowered for the true class, and raised for a target: cross_entropy (log p(y|x)) |
     # margin (between logits) | dlr (the margin over the spread of the three largest logits, Croce
     # and Hein 2020, with a gradient that does not vanish for very confident networks).
@@ -58,9 +66,6 @@ class GradientAscent(TargetedAttack, InputGradientAttack):
         keys: dict[str, Any] = {"steps": 1, "step_size": 1.0, "stop_when_broken": False}
         keys |= {name: value for name, value in self if name in Ascent.__dataclass_fields__}
         return Ascent(**keys | {"target": self.target_class})
-
-    def measure(self) -> NormName:
-        return self.norm
 
     def minimised_criterion(self) -> Criterion:
         return self.criterion

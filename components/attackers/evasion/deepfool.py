@@ -8,10 +8,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from components.attackers.evasion.ascent import MarginAttack
+from components.attackers.evasion.ascent import InBall, MarginAttack
 from components.attackers.norms import NORMS, scale
 from components.contracts.streams import Rng
-from components.contracts.victim import NormName, Victim
+from components.contracts.victim import Victim
 from components.maths.spacing import row_numbers
 from components.registry import register
 
@@ -19,7 +19,7 @@ TINY = 1e-12  # a class with a constant score is never the nearest
 
 
 @register("attacker", "deepfool")
-class DeepFool(MarginAttack):
+class DeepFool(InBall, MarginAttack):
     """DeepFool: steps to the nearest linearised decision boundary until the class changes.
 
     The perturbation is capped at ε.  With f_k = log p(k|x), w_k = ∇f_k − ∇f_y and
@@ -38,9 +38,6 @@ class DeepFool(MarginAttack):
 
     norm: Literal["linf", "l2"]
     overshoot: Annotated[float, Field(ge=0)]
-
-    def measure(self) -> NormName:
-        return self.norm
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         if eps == 0:

@@ -9,17 +9,17 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.attackers.criteria import next_classes
-from components.attackers.evasion.ascent import MarginAttack
+from components.attackers.evasion.ascent import InBall, MarginAttack
 from components.attackers.hyperplanes import project_to_plane
 from components.attackers.norms import NORMS, scale
 from components.contracts.roles import AboveZeroToOne, ZeroToOne
 from components.contracts.streams import Rng
-from components.contracts.victim import NormName, Victim
+from components.contracts.victim import Victim
 from components.registry import register
 
 
 @register("attacker", "fab")
-class FAB(MarginAttack):
+class FAB(InBall, MarginAttack):
     """Fast adaptive boundary attack: the smallest perturbation, by steps to the linearised boundary
     with a bias towards x.
 
@@ -37,16 +37,12 @@ class FAB(MarginAttack):
 
     Source: Croce and Hein (2019), Algorithm 1; Croce and Hein (2020), section 5 (its targets)."""
 
-    norm: NormName
     restarts: PositiveInt
     n_targets: PositiveInt
     alpha_max: ZeroToOne
     overshoot: Annotated[float, Field(ge=1)]
     backward: AboveZeroToOne
     final_steps: NonNegativeInt
-
-    def measure(self) -> NormName:
-        return self.norm
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         if eps == 0:

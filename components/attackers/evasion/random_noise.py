@@ -5,16 +5,17 @@ from __future__ import annotations
 from pydantic import PositiveInt
 from torch import Tensor
 
+from components.attackers.evasion.ascent import InBall
 from components.attackers.norms import NORMS
 from components.contracts.attackers import Evasion
 from components.contracts.streams import Rng
-from components.contracts.victim import NormName, Victim
+from components.contracts.victim import Victim
 from components.maths.spacing import row_numbers
 from components.registry import register
 
 
 @register("attacker", "random_noise")
-class RandomNoise(Evasion):
+class RandomNoise(InBall, Evasion):
     """Uniform random points of the ball, the control for gradient attacks.
 
     x' = clip(x + δ), δ ~ U(‖δ‖ ≤ ε); a row keeps the first of ``repeats`` draws that is
@@ -27,11 +28,7 @@ class RandomNoise(Evasion):
     follows_gradient = False
     knowledge = "black box"
 
-    norm: NormName
     repeats: PositiveInt
-
-    def measure(self) -> NormName:
-        return self.norm
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         x_adv = x.clone()

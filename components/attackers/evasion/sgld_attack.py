@@ -6,16 +6,16 @@ import torch
 from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
-from components.attackers.evasion.ascent import InputGradientAttack
+from components.attackers.evasion.ascent import InBall, InputGradientAttack
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
 from components.contracts.roles import ZeroToOne
 from components.contracts.streams import Rng
-from components.contracts.victim import NormName, Victim
+from components.contracts.victim import Victim
 from components.registry import register
 
 
 @register("attacker", "sgld_attack")
-class SGLDAttack(InputGradientAttack):
+class SGLDAttack(InBall, InputGradientAttack):
     """Samples perturbations with large loss by noisy sign steps of random size, number and
     criterion.
 
@@ -32,7 +32,6 @@ class SGLDAttack(InputGradientAttack):
     Source: Gallego (2021), eq. (3.14).
     """
 
-    norm: NormName
     steps: PositiveFloat
     step_size: PositiveFloat
     beta_a: PositiveFloat
@@ -40,9 +39,6 @@ class SGLDAttack(InputGradientAttack):
     temperature: NonNegativeFloat
     margin: ZeroToOne
     project: bool
-
-    def measure(self) -> NormName:
-        return self.norm
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         if eps == 0:

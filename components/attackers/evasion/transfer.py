@@ -13,7 +13,7 @@ from components.contracts.attackers import Evasion
 from components.contracts.posteriors import Predicts
 from components.contracts.problems import Domain
 from components.contracts.roles import AboveZeroToOne, Inference, Model, Problem
-from components.contracts.streams import STREAMS, Rng
+from components.contracts.streams import STREAMS, NamedStreams, Rng
 from components.contracts.victim import Criterion, Measure, Victim
 from components.errors import ConfigMismatchError
 from components.problems.supervised import Supervised
@@ -122,7 +122,7 @@ def _iterate_attacks(attack: Evasion) -> Iterator[Evasion]:
                 yield from _iterate_attacks(part)
 
 
-class SurrogateStreams:
+class SurrogateStreams(NamedStreams):
     """Streams for the surrogate, all derived from the attack stream.
 
     They leave the streams of the run unchanged.
@@ -131,12 +131,8 @@ class SurrogateStreams:
     def __init__(self, rng: Rng):
         self.replicate = rng.replicate
         self._rng = rng
-        self.data, self.init, self.batches = (
-            self.at(name, -1) for name in ("data", "init", "batches")
-        )
-        self.noise, self.evaluation, self.attack = (
-            self.at(name, -1) for name in ("noise", "evaluation", "attack")
-        )
+        for stream in STREAMS:
+            setattr(self, stream, self.at(stream, -1))
 
     def at(self, stream: str, index: int) -> torch.Generator:
         """A fresh generator for (stream, index), on the device of the run's generator."""

@@ -14,11 +14,11 @@ from torch.nn.functional import one_hot
 from components.contracts.games import Outcome, Shown
 from components.contracts.roles import AtLeastTwo, Setting
 from components.contracts.streams import Rng
+from components.games.environments.friend_or_foe_grid import MOVES
 from components.games.environments.game import Game
 from components.games.environments.game_dataset import GameDataset
 from components.registry import register
 
-MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
 Sharing = Literal["split", "hers", "his"]
 
 

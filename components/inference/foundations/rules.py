@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from components.maths.compiled.loops import Array
 from components.maths.divergences.binomial_bound import lower_bound, upper_bound
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Rule = Literal["fixed", "until_significant", "until_short", "negative_binomial"]
 Alternative = Literal["greater", "two_sided"]
 

@@ -11,13 +11,12 @@ ROOT_2 = math.sqrt(2)
 def sin_cos_4(v: float) -> tuple[float, float]:
     """sin 4v, cos 4v for |v| ≤ π/4: error below 1e-12."""
     v2 = v * v
-    s = v * (
-        1 - v2 / 6 * (1 - v2 / 20 * (1 - v2 / 42 * (1 - v2 / 72 * (1 - v2 / 110 * (1 - v2 / 156)))))
-    )
-    c = 1 - v2 / 2 * (
-        1
-        - v2 / 12 * (1 - v2 / 30 * (1 - v2 / 56 * (1 - v2 / 90 * (1 - v2 / 132 * (1 - v2 / 182)))))
-    )
+    s = 1.0
+    c = 1 - v2 / 182
+    for k in range(12, 0, -2):
+        s = 1 - v2 / (k * (k + 1)) * s
+        c = 1 - v2 / (k * (k - 1)) * c
+    s = v * s
     s, c = 2 * s * c, 1 - 2 * s * s
     return 2 * s * c, 1 - 2 * s * s
 
@@ -37,8 +36,10 @@ def log_scaled(m: float, exponent: float) -> float:
     exponent = exponent + 1.0 if beyond else exponent
     s = (m - 1) / (m + 1)
     s2 = s * s
-    rest = 1 / 9 + s2 * (1 / 11 + s2 * (1 / 13 + s2 * (1 / 15 + s2 * (1 / 17 + s2 / 19))))
-    return exponent * LOG_2 + 2 * s * (1 + s2 * (1 / 3 + s2 * (1 / 5 + s2 * (1 / 7 + s2 * rest))))
+    series = 1 / 17 + s2 / 19
+    for k in range(15, 0, -2):
+        series = 1 / k + s2 * series
+    return exponent * LOG_2 + 2 * s * series
 
 
 def exp_digamma(x: float) -> float:
@@ -63,14 +64,6 @@ def exp_digamma(x: float) -> float:
     )
     v = below * (-1 / 1024)
     e = 1 + v * (1 + v / 2 * (1 + v / 3 * (1 + v / 4 * (1 + v / 5 * (1 + v / 6 * (1 + v / 7))))))
-    e *= e
-    e *= e
-    e *= e
-    e *= e
-    e *= e
-    e *= e
-    e *= e
-    e *= e
-    e *= e
-    e *= e
+    for _ in range(10):
+        e *= e
     return above * e

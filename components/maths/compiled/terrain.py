@@ -21,18 +21,12 @@ def _exp(z: float) -> float:
     """e^z = (e^{z/256})^256; relative error below 1e-7 for |z| ≤ 80, with z clipped to this
     range."""
     v = min(max(z, -80.0), 80.0) / 256
-    e = 1 + v * (
-        1
-        + v / 2 * (1 + v / 3 * (1 + v / 4 * (1 + v / 5 * (1 + v / 6 * (1 + v / 7 * (1 + v / 8))))))
-    )
-    e2 = e * e
-    e4 = e2 * e2
-    e8 = e4 * e4
-    e16 = e8 * e8
-    e32 = e16 * e16
-    e64 = e32 * e32
-    e128 = e64 * e64
-    return e128 * e128
+    e = 1.0
+    for k in range(8, 0, -1):
+        e = 1 + v / k * e
+    for _ in range(8):
+        e *= e
+    return e
 
 
 def _look(x: Array, east: float, north: float, dem: int, seen: Array) -> None:

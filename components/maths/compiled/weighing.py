@@ -18,9 +18,10 @@ OCTAVE_REST = 1.90821492927058770002e-10
 
 def _exp_series(z: float) -> float:
     """e^z for |z| ≤ ½ log 2: its series up to z¹²/12!, error below 2e-16."""
-    e = 1 + z / 11 * (1 + z / 12)
-    e = 1 + z / 7 * (1 + z / 8 * (1 + z / 9 * (1 + z / 10 * e)))
-    return 1 + z * (1 + z / 2 * (1 + z / 3 * (1 + z / 4 * (1 + z / 5 * (1 + z / 6 * e)))))
+    e = 1.0
+    for k in range(12, 0, -1):
+        e = 1 + z / k * e
+    return e
 
 
 @compiled(fast=True)

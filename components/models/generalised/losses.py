@@ -12,21 +12,18 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from components.contracts.predictive import Categorical, GaussianMixture, PoissonMixture, Predictive
+from components.contracts.predictive import (
+    Categorical,
+    GaussianMixture,
+    PoissonMixture,
+    Predictive,
+    component_log_probs,
+)
 from components.errors import ConfigMismatchError
 from components.maths.cholesky import LOG_2PI
 from components.maths.losses.robust import beta_potential, gamma_potential, huber
 
 LossName = Literal["likelihood", "beta", "gamma", "huber", "absolute", "hinge"]
-
-
-def log_density(predictive: GaussianMixture | Categorical, y: Tensor) -> Tensor:
-    """log g(y | θ_k) of labels y [B, T]: [K, B, T]."""
-    if isinstance(predictive, GaussianMixture):
-        r = (y - predictive.mu).square() / predictive.v
-        return -0.5 * (LOG_2PI + predictive.v.log() + r)
-    log_p = predictive.logits.log_softmax(-1)  # [K, B, T, C]
-    return log_p.gather(-1, y.expand(log_p.shape[:-1]).unsqueeze(-1)).squeeze(-1)
 
 
 def log_power_integral(predictive: GaussianMixture | Categorical, power: float) -> Tensor:
@@ -67,15 +64,15 @@ class SupervisedLoss:
             raise ConfigMismatchError("model=generalised_bayes does not support counts")
         match self.name:
             case "likelihood":
-                return log_density(predictive, y)
+                return component_log_probs(predictive, y)
             case "beta" | "gamma":
                 rule = beta_potential if self.name == "beta" else gamma_potential
                 integral = log_power_integral(predictive, 1 + self.constant)
-                return rule(log_density(predictive, y), integral, self.constant)
+                return rule(component_log_probs(predictive, y), integral, self.constant)
             case "huber" | "absolute" if isinstance(predictive, GaussianMixture):
                 return self._of_residual(predictive, y, width)
             case "absolute" if isinstance(predictive, Categorical):
-                return 2 * log_density(predictive, y).expm1()
+                return 2 * component_log_probs(predictive, y).expm1()
             case "hinge" if isinstance(predictive, Categorical):
                 f = predictive.logits
                 label_index = y.expand(f.shape[:-1]).unsqueeze(-1)

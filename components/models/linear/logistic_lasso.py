@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from components.contracts.capabilities.margins import BoundsMargins, MarginBounds
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import ONE_BINARY_LABEL
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -90,11 +90,7 @@ class LogisticLasso(Model[Supervised, LogisticLassoModule]):
     Source: Tibshirani (1996); Park and Casella (2008); Gallego (2021), section 3.2.2.
     """
 
-    requires = Requirements(
-        kinds={"supervised"},
-        targets={"binary"},
-        refused_traits={"several_tasks": "has one output"},
-    )
+    requires = ONE_BINARY_LABEL
 
     prior_scale: PositiveFloat
     intercept_scale: PositiveFloat

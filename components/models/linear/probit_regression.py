@@ -11,7 +11,7 @@ from torch import Tensor
 from components.contracts.capabilities.mean_field import Factors
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import ONE_BINARY_LABEL
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.cholesky import LOG_2PI
@@ -198,11 +198,7 @@ class ProbitRegression(Model[Supervised, ProbitModule]):
 
     Source: Albert and Chib (1993); Murphy (2012), sections 9.4 and 21.8.3."""
 
-    requires = Requirements(
-        kinds={"supervised"},
-        targets={"binary"},
-        refused_traits={"several_tasks": "has one output"},
-    )
+    requires = ONE_BINARY_LABEL
 
     prior_scale: PositiveFloat
     intercept_scale: PositiveFloat | None

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from components.contracts.capabilities import BatchNormalised, Network, Penalised
-from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.models.networks.classifier import Classifier
+from components.models.networks.cnn import CNN
 from components.models.networks.convolutions import check_images, register_pixel_moments
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -141,11 +141,7 @@ class VGG(Model[Supervised, VGGNetwork]):
     and 2; Gallego (2021), 1.3.4.
     """
 
-    requires = Requirements(
-        kinds={"supervised"},
-        targets={"binary", "classes"},
-        required_traits={"images": "reads images"},
-    )
+    requires = CNN.requires
     offers = {Network, Penalised, BatchNormalised}  # its dropout is 0
 
     depth: Depth

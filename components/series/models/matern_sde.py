@@ -8,7 +8,6 @@ from typing import Literal
 from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import NumericalError
@@ -16,7 +15,7 @@ from components.registry import register
 from components.series.maths.matern_state_space import Smoothness, matern_matrices
 from components.series.models.affine_module import AffineModule
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
-from components.series.sequence import LinearGaussianSystem, Sequence
+from components.series.sequence import UNIVARIATE, LinearGaussianSystem, Sequence
 
 NORMAL_MAD = 1.4826  # ratio of a normal's standard deviation to its median absolute deviation
 
@@ -53,10 +52,7 @@ class MaternSDE(Model[Sequence, LinearGaussianModule]):
     and Särkkä (2010).
     """
 
-    requires = Requirements(
-        kinds={"sequence"},
-        refused_traits={"several_numbers": "supports only univariate series"},
-    )
+    requires = UNIVARIATE
     smoothness: Smoothness
     lengthscale: PositiveFloat
     mean: float | Literal["median"]

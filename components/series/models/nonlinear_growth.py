@@ -8,14 +8,13 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
 
-from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.maths.cholesky import LOG_2PI
 from components.maths.particles.draws import standard_normal
 from components.registry import register
 from components.series.models.families import UnknownParameterModel
 from components.series.models.unknown import PositivePrior, Priors, UnknownParameters
-from components.series.sequence import Sequence
+from components.series.sequence import UNIVARIATE, Sequence
 
 
 def growth_mean(x: Tensor, t: int) -> Tensor:
@@ -121,10 +120,7 @@ class NonlinearGrowth(UnknownParameterModel):
     Source: Gordon, Salmond and Smith (1993), section 4; Kitagawa (1987).
     """
 
-    requires = Requirements(
-        kinds={"sequence"},
-        refused_traits={"several_numbers": "supports only univariate series"},
-    )
+    requires = UNIVARIATE
 
     initial_mean: float
     initial_sd: PositiveFloat

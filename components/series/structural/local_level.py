@@ -6,14 +6,13 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.maths.exponential.dirichlet import draw_gamma
 from components.maths.exponential.standard_draws import standard_normal
 from components.registry import register
-from components.series.sequence import Sequence
+from components.series.sequence import UNIVARIATE, Sequence
 
 
 class LocalLevelConditionals:
@@ -103,10 +102,7 @@ class LocalLevel(Model[Sequence, LocalLevelConditionals]):
 
     Source: Gallego (2021), section 1.2.2; Petris, Petrone and Campagnoli (2009), section 4.4.3."""
 
-    requires = Requirements(
-        kinds={"sequence"},
-        refused_traits={"several_numbers": "supports only univariate series"},
-    )
+    requires = UNIVARIATE
 
     initial_mean: float
     initial_sd: PositiveFloat

@@ -11,7 +11,6 @@ import torch
 from pydantic import Field, PositiveFloat
 from torch import Tensor
 
-from components.contracts.requirements import Requirements
 from components.contracts.roles import Block, Model, NonEmptyList, ZeroToBelowOne
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
@@ -20,7 +19,7 @@ from components.errors import ConfigMismatchError
 from components.maths.time_varying import TimeVaryingSystem
 from components.registry import register
 from components.series.forecasting import Forecasting
-from components.series.sequence import Sequence
+from components.series.sequence import UNIVARIATE, Sequence
 from components.series.structural.stock_columns import stocks
 from components.series.structural.structure import side_by_side
 
@@ -147,10 +146,7 @@ class Structural(Model[Sequence, SumOfBlocks]):
     Source: Gallego (2021), section 1.2.2, eqs. (1.2) to (1.5); Scott and Varian (2014).
     """
 
-    requires = Requirements(
-        kinds={"sequence"},
-        refused_traits={"several_numbers": "supports only univariate series"},
-    )
+    requires = UNIVARIATE
     inherited_keys = {"df"}
 
     blocks: NonEmptyList[Block]

@@ -20,10 +20,15 @@ SCALED = ("posteriordb", {"posterior": "linear-regression-sim"})  # a parameter 
 FUNNEL = ("funnel", {"dim": 3})
 
 
-def sample(dataset, keys, method="nuts", steps=60, **options):
-    """Problem, streams, model and posterior of a short run."""
+def open_target(dataset, keys):
+    """Problem, streams and model."""
     problem, rng = load(dataset, **keys)
-    model = component("model", "target_density").build(problem, rng)
+    return problem, rng, component("model", "target_density").build(problem, rng)
+
+
+def sample(target, method="nuts", steps=60, **options):
+    """Problem, streams, model and posterior of a short run."""
+    problem, rng, model = open_target(*target)
     inference = component("inference", method, **options)
     state, _ = advance(inference, inference.init(model, problem, rng), problem, rng, 0, steps)
     return problem, rng, model, inference.posterior(state)
@@ -35,7 +40,7 @@ def sample(dataset, keys, method="nuts", steps=60, **options):
     [("nuts", {"chains": 3, "warmup": 30}), ("importance_sampling", {"proposal": "gaussian"})],
 )
 def test_saved_draws_get_the_same_scores(target, method, options, tmp_path):
-    problem, rng, model, posterior = sample(*target, method, **options)
+    problem, rng, model, posterior = sample(target, method, **options)
     (path,) = posterior.artefacts(tmp_path)
     original_scores = problem.score(posterior, rng)
     given = component("inference", "given_draws", file=str(path), gradients=7)
@@ -46,7 +51,7 @@ def test_saved_draws_get_the_same_scores(target, method, options, tmp_path):
 
 
 def test_array_has_the_parameters_in_their_order(tmp_path):
-    problem, rng, model, posterior = sample(*SCALED, chains=3, warmup=30)
+    problem, rng, model, posterior = sample(SCALED, chains=3, warmup=30)
     np.save(tmp_path / "draws.npy", posterior.values.numpy())
     draws = read_draws(tmp_path / "draws.npy", model, posterior.start[:1])
     original_scores = problem.score(posterior, rng)
@@ -66,8 +71,7 @@ def test_array_has_the_parameters_in_their_order(tmp_path):
     ],
 )
 def test_invalid_array_is_refused(change, message, tmp_path):
-    problem, rng = load("funnel", dim=3)
-    model = component("model", "target_density").build(problem, rng)
+    problem, rng, model = open_target(*FUNNEL)
     path = tmp_path / "draws.npy"
     np.save(path, change(np.random.default_rng(0).normal(size=(2, 9, 3))))
     with pytest.raises(ConfigMismatchError, match=message.replace("θ", problem.names[0])):
@@ -90,8 +94,7 @@ def test_invalid_array_is_refused(change, message, tmp_path):
 def test_file_with_other_parameters_is_refused(variables, coords, message, tmp_path):
     from arviz_base import from_dict
 
-    problem, rng = load(SCALED[0], **SCALED[1])
-    model = component("model", "target_density").build(problem, rng)
+    problem, rng, model = open_target(*SCALED)
     values = {name: np.zeros(shape) for name, shape in variables.items()}
     tree = from_dict({"posterior": values}, dims={"beta": ["i"]} if coords else {}, coords=coords)
     path = tmp_path / "draws.nc"

@@ -59,9 +59,13 @@ def test_distance_equals_that_of_gaussians(gold_predictions, tmp_path):
     """√ mean (Δm² + Δs²) / s*², and each of its parts, by hand."""
     folder = write_predictions(tmp_path / "mine", [1.5, 2.0, 7.0], [0.5, 2.0, 1.0])
     measured = measure(gold_predictions, folder)
-    assert measured["distance_mean"] == pytest.approx(np.sqrt((1.0 + 0.0 + 4.0) / 3))
-    assert measured["distance_sd"] == pytest.approx(np.sqrt((0.0 + 1.0 + 0.25) / 3))
-    assert measured["distance"] == pytest.approx(np.sqrt((1.0 + 1.0 + 4.25) / 3))
+    squares = {
+        "distance_mean": 1.0 + 0.0 + 4.0,
+        "distance_sd": 0.0 + 1.0 + 0.25,
+        "distance": 1.0 + 1.0 + 4.25,
+    }
+    for name, v in squares.items():
+        assert measured[name] == pytest.approx(np.sqrt(v / 3))
 
 
 def test_mismatched_predictions_have_no_distance(gold_predictions, tmp_path):

@@ -88,58 +88,39 @@ def test_cost_is_a_median_with_infinite_missing_values():
         assert costs_to_solve(to_frame(lines), "error", TOLERANCE, replicates).loc["a", "p"] == cost
 
 
+# number of problems without a score, and their state
+ABSENT = {"fails on nine": (9, "failed"), "not applicable on eight": (8, "not applicable")}
+# keys of ``write_row``
+FLAWS = {
+    "wrong on one moment": {"errors": [1.0, 0.5, 0.5, 0.5]},
+    "ends with NaN": {"errors": [1.0, 0.05, 0.02, math.nan]},
+    "three budgets": {"unit": 3.0},
+    "over budget": {"state": "over budget"},
+    "doubted everywhere": {"state": "doubted"},
+    "one replicate is missing": {"replicates": REPLICATES - 1},
+    "one replicate only": {"replicates": 1},
+    "costs nothing": {"unit": 0.0},
+    "cost not counted": {"unit": math.nan},
+}
+
+
 def plant(flaw):
     """A copy of an honest row with a flaw."""
-    if flaw == "fails on nine":
-        fine = write_row("planted", problems=PROBLEMS[9:])
-        return fine + [make_line("planted", p, None, "failed") for p in PROBLEMS[:9]]
+    if flaw in ABSENT:
+        n, state = ABSENT[flaw]
+        fine = write_row("planted", problems=PROBLEMS[n:])
+        return fine + [make_line("planted", p, None, state) for p in PROBLEMS[:n]]
     if flaw == "no score on eight":
         fine = write_row("planted", problems=PROBLEMS[8:])
-        empty = {"cost/gradients": 4.0}
         return fine + [
-            make_line("planted", p, None, replicate=r, **empty)
+            make_line("planted", p, None, replicate=r, **{"cost/gradients": 4.0})
             for p in PROBLEMS[:8]
             for r in range(REPLICATES)
         ]
-    if flaw == "not applicable on eight":
-        fine = write_row("planted", problems=PROBLEMS[8:])
-        return fine + [make_line("planted", p, None, "not applicable") for p in PROBLEMS[:8]]
-    if flaw == "wrong on one moment":
-        return write_row("planted", errors=[1.0, 0.5, 0.5, 0.5])
-    if flaw == "ends with NaN":
-        return write_row("planted", errors=[1.0, 0.05, 0.02, math.nan])
-    if flaw == "three budgets":
-        return write_row("planted", unit=3.0)
-    if flaw == "over budget":
-        return write_row("planted", state="over budget")
-    if flaw == "doubted everywhere":
-        return write_row("planted", state="doubted")
-    if flaw == "one replicate only":
-        return write_row("planted", replicates=1)
-    if flaw == "costs nothing":
-        return write_row("planted", unit=0.0)
-    if flaw == "cost not counted":
-        return write_row("planted", unit=math.nan)
-    return write_row("planted", replicates=REPLICATES - 1)  # one of five replicates is missing
+    return write_row("planted", **FLAWS[flaw])
 
 
-@pytest.mark.parametrize(
-    "flaw",
-    [
-        "fails on nine",
-        "no score on eight",
-        "not applicable on eight",
-        "wrong on one moment",
-        "ends with NaN",
-        "three budgets",
-        "over budget",
-        "doubted everywhere",
-        "one replicate is missing",
-        "one replicate only",
-        "costs nothing",
-        "cost not counted",
-    ],
-)
+@pytest.mark.parametrize("flaw", ["no score on eight", *ABSENT, *FLAWS])
 def test_flawed_copy_never_ranks_above_the_honest_row(flaw):
     places = place(write_row("honest") + plant(flaw) + write_row("slow", unit=3.0))
     assert places["honest"].place == 1
