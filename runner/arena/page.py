@@ -14,7 +14,7 @@ import pandas as pd
 
 from runner.arena.figures import list_figures
 from runner.arena.rows import find_snapshots, read_lines
-from runner.arena.scores import CHECKS, JOIN, final_lines
+from runner.arena.scores import CHECKS, JOIN, final_lines, list_checks
 from runner.arena.standing.boards import Board
 from runner.arena.standing.problem_results import list_costs
 from runner.arena.standing.standings import LAST, LEVEL
@@ -159,13 +159,6 @@ def to_failures(state: str, checks: str) -> Failures:
     """Names of the failed checks of a line."""
     names = (checks or FAILED_OF_STATE[state]).split(JOIN) if state in FAILED_OF_STATE else []
     return dict.fromkeys(names, state == "short")
-
-
-def list_checks(lines: pd.DataFrame) -> dict[str, str]:
-    """Names of the checks that each row failed on at least one problem."""
-    names = lines[["row", CHECKS]].assign(**{CHECKS: lines[CHECKS].str.split(JOIN)}).explode(CHECKS)
-    names = names[names[CHECKS] != ""].drop_duplicates().sort_values(CHECKS)
-    return dict(names.groupby("row")[CHECKS].agg(JOIN.join))
 
 
 def command_of(board: Board, row: Row, problem: str) -> str:

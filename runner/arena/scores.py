@@ -56,6 +56,13 @@ def final_lines(lines: pd.DataFrame) -> pd.DataFrame:
     return lines[lines["step"] < 0]
 
 
+def list_checks(lines: pd.DataFrame) -> dict[str, str]:
+    """Names of the checks that each row failed on at least one problem."""
+    names = lines.set_index("row")[CHECKS].str.split(JOIN).explode()
+    by_row = names[names != ""].groupby("row")
+    return {str(row): JOIN.join(sorted({*failed})) for row, failed in by_row}
+
+
 def read_snapshots(suite: Suite, budget: str, frozen: Iterable[Snapshot]) -> pd.DataFrame:
     """Lines of all runs in snapshots."""
     gold = load_gold(suite)

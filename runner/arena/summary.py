@@ -13,7 +13,7 @@ import pandas as pd
 
 from components.metrics.names import COST_PREFIX
 from runner.arena.rows import name_row
-from runner.arena.scores import final_lines, read_kept_lines
+from runner.arena.scores import final_lines, list_checks, read_kept_lines
 from runner.arena.standing.boards import Board
 from runner.arena.standing.standings import Standing
 from runner.arena.suite import GROUP, Suite, load_suite
@@ -174,3 +174,5 @@ def print_board(board: Board) -> None:
     for (row, state), group in unfinished.groupby(["row", "state"], sort=False):
         names = ", ".join(group.index.unique("problem"))
         print_fact("problems ", f"of {row}, {STATE_WORDS.get(str(state), state)}: {names}")
+    for row, checks in list_checks(board.lines.query("row in @board.own")).items():
+        print_fact("checks   ", f"of {row}, failed: {checks}")

@@ -3,6 +3,7 @@
 import html
 import math
 import re
+from dataclasses import replace
 
 import pytest
 from support.runs.arena_suites import TOY, make_line, make_lines, toy
@@ -11,6 +12,7 @@ from runner.arena import figures, page, rows
 from runner.arena.scores import to_frame
 from runner.arena.standing.boards import Board
 from runner.arena.standing.standings import median_interval, rank_rows
+from runner.arena.summary import print_board
 from runner.arena.tune import describe_tie
 
 PROBLEMS = list("pqrstu")
@@ -137,7 +139,7 @@ def test_page_has_its_figures():
     assert "mean ranks over 6 problems" in drawn[0].caption
 
 
-def test_page_shows_own_rows_next_to_kept_ones(tmp_path, monkeypatch):
+def test_page_shows_own_rows_next_to_kept_ones(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(figures, "draw_boards", lambda *_: [])
     suite = toy()
     own_row = rows.make_row(["inference=walk", "plugins=[walk]"], "mine")
@@ -152,6 +154,8 @@ def test_page_shows_own_rows_next_to_kept_ones(tmp_path, monkeypatch):
     ]
     board = Board(suite, "small", to_frame(lines), [own_row])
     text = page.write(board, tmp_path / "page.html").read_text()
+    print_board(replace(board, user_rows=[rows.make_row(["inference=walk"], "walk")]))
+    assert "checks   of walk, failed: bias; rhat" in capsys.readouterr().out
     assert "http:" not in text.split("<main>")[1].split("</main>")[0]
     (kind, first), *_ = re.findall(r'<tr class="(\w*)">(.*?)</tr>', text, re.S)
     assert kind == "own"
