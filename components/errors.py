@@ -67,7 +67,9 @@ class GlobalStreamError(ConfigMismatchError):
     """A user's component draws from a process-wide random stream or seeds it."""
 
 
-def require_package(module: str, key: str, extra: str, package: str = "") -> None:
+def require_package(
+    module: str, key: str, extra: str, package: str = "", install: str = ""
+) -> None:
     """Check that a package of an extra is installed, without importing it.
 
     Args:
@@ -75,13 +77,15 @@ def require_package(module: str, key: str, extra: str, package: str = "") -> Non
         key: command or override that requires it; begins the message.
         extra: name of the extra in pyproject.toml.
         package: name in the message, by default the name of the module.
+        install: arguments of pip, by default the extra.
 
     Raises:
         ConfigMismatchError: the package is missing; the message gives the command that installs it.
     """
     if find_spec(module) is None:
+        install = install or f"'bayes-runner[{extra}]'"
         raise ConfigMismatchError(
-            f"{key}: requires the package {package or module}; pip install 'bayes-runner[{extra}]'"
+            f"{key}: requires the package {package or module}; pip install {install}"
         )
 
 

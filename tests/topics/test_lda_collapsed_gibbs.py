@@ -6,6 +6,7 @@ import torch
 from support.runs.configured import component, generator, load, uniform
 from support.small.small_corpora import assignments, corpus, lda, log_urns, small_bars, words_of
 from support.small.small_problems import check_resumed, train
+from torch.nn.functional import one_hot
 from torch.testing import assert_close
 
 from components.topics.lda_collapsed_gibbs import log_joint
@@ -36,15 +37,33 @@ def test_joint_law_equals_that_of_filling_urns(model):
         )
 
 
-def test_sampler_agrees_with_the_exact_posterior(model):
-    """p(z_i = z_j | y) and log p(y, z) over all 2⁷ assignments, compared with 6,000 sweeps in 100
-    batches."""
+def enumerate_posterior(model):
+    """All assignments [A, M], and their probabilities [A]."""
     words, docs = words_of(ROWS)
     every = torch.tensor(list(assignments(len(words), K)))
     log_p = torch.tensor(
         [log_urns(words.tolist(), docs.tolist(), z, model.alpha, model.eta) for z in every.tolist()]
     )
-    p = log_p.double().softmax(0)
+    return every, log_p.double().softmax(0)
+
+
+def test_tomotopy_agrees_with_the_exact_posterior(model):
+    """E Σ_k n_kv² from the last sweeps of 600 seeds."""
+    pytest.importorskip("tomotopy")
+    every, p = enumerate_posterior(model)
+    n = one_hot(every).mT.double() @ one_hot(words_of(ROWS)[0]).double()  # [A, K, V]
+    fit = component("inference", "lda_tomotopy", sweeps=30).fit
+    lam = torch.stack([fit(model, corpus(ROWS).train, seed) for seed in range(600)])
+    squares = (lam - 0.7).square().sum(1)
+    errors = squares.mean(0) - p @ n.square().sum(1)
+    assert (errors / squares.std(0)).abs().max() < 4.5 / 600**0.5
+
+
+def test_sampler_agrees_with_the_exact_posterior(model):
+    """p(z_i = z_j | y) and log p(y, z) over all 2⁷ assignments, compared with 6,000 sweeps in 100
+    batches."""
+    words, _ = words_of(ROWS)
+    every, p = enumerate_posterior(model)
     exact = torch.einsum("a,aij->ij", p, together(every))
     g = generator(0)
     z = torch.randint(K, (len(words),), generator=g)

@@ -8,6 +8,7 @@ from support.runs.configured import component
 from support.small.small_corpora import lda, small_bars
 from torch.testing import assert_close
 
+from components.contracts.streams import seed_from
 from components.topics.maths.document_factors import fit_documents
 from components.topics.starts import evenly, log_weights
 from runner.execution.rng import Streams
@@ -27,14 +28,13 @@ def test_fit_equals_the_library_on_the_same_table():
     table = np.zeros((problem.n, problem.n_words))
     train = problem.train
     np.add.at(table, (train.rows.numpy(), train.words.numpy()), train.counts.numpy())
-    seed = int(torch.randint(2**31, (), generator=Streams(0).init))
     theirs = LatentDirichletAllocation(
         6,
         doc_topic_prior=0.3,
         topic_word_prior=0.2,
         max_iter=7,
         evaluate_every=-1,
-        random_state=seed,
+        random_state=seed_from(Streams(0).init),
     ).fit(table)
     inference, state = run(problem, model, passes=7)
     assert_close(state.lam, torch.from_numpy(theirs.components_))

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.estimators.word_counts import (
@@ -18,6 +17,7 @@ from components.models.estimators.word_counts import (
     to_word_counts,
 )
 from components.models.linear.design import check_one_task
+from components.models.text.tokens import TextModel
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -68,11 +68,7 @@ class MultinomialNaiveBayes(Model[Supervised, CountsNaiveBayes]):
     Source: McCallum and Nigam (1998); Pang, Lee and Vaithyanathan (2002), sections 5 and 6
     (reviews, presence)."""
 
-    requires = Requirements(
-        kinds={"supervised"},
-        targets={"binary", "classes"},
-        domains={"tokens"},
-    )
+    requires = TextModel.requires
     differentiable = False
 
     smoothing: PositiveFloat

@@ -1,5 +1,7 @@
 """Rules of every evasion attack: ball, bounds, repeatability, missing labels and strength."""
 
+from importlib.util import find_spec
+
 import pytest
 import torch
 from support.runs.configured import component, generator
@@ -17,6 +19,7 @@ EVERY = [
         for norm in NORMS
     ),
     *(("deepfool", {"norm": norm}) for norm in ("linf", "l2")),
+    *((f"{name}_pgd", {"norm": "l2"}) for name in ("foolbox", "torchattacks") if find_spec(name)),
     ("cw", {"searches": 3, "steps": 20}),
     ("cw", {"searches": 3, "steps": 20, "target": 1}),
     *(("sgld_attack", {"norm": norm}) for norm in NORMS),

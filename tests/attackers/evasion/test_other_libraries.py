@@ -1,115 +1,63 @@
-"""Our PGD against torchattacks, foolbox and the Adversarial Robustness Toolbox, if installed."""
+"""PGD of torchattacks and foolbox, if installed, against ours."""
 
-from types import SimpleNamespace
-
-import numpy as np
 import pytest
 import torch
-from support.runs.configured import component, generator
+from support.small.small_victims import Softmax, images, perturb
 
-from components.attackers.attacked import Attacked
-from components.contracts.predictive import Categorical
+from components.contracts.costs.queries import Queries, counting_queries
+from components.errors import ConfigMismatchError
 
-pytestmark = pytest.mark.slow
-EPS = 8 / 255 * 2
-STEPS = 40
-ROWS = 600
-ALPHA = 2.5 / STEPS
+PEERS = {"torchattacks_pgd": 0, "foolbox_pgd": 1}  # predictions after the last step
+STEPS = 20
+ROWS = 100
 
 
-class Digits:
-    """A network for scikit-learn's digits, trained for a few seconds, in the form that attackers
-    and libraries require."""
-
-    def __init__(self):
-        from sklearn.datasets import load_digits
-
-        data = load_digits()
-        self.x = torch.tensor(data.data / 16, dtype=torch.float32)
-        self.y = torch.tensor(data.target)
-        with torch.random.fork_rng():
-            torch.manual_seed(0)
-            self.network = torch.nn.Sequential(
-                torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10)
-            )
-        adam = torch.optim.Adam(self.network.parameters(), lr=0.01)
-        for _ in range(150):
-            adam.zero_grad()
-            torch.nn.functional.cross_entropy(self.network(self.x[ROWS:]), self.y[ROWS:]).backward()
-            adam.step()
-        self.network.requires_grad_(False).eval()
-        self.x = self.x[:ROWS]
-        self.y = self.y[:ROWS]
+class Counted(Softmax):
+    """A victim that counts rows predicted (``calls``), and rows with a gradient (``slopes``)."""
 
     def predict(self, x, g):
-        return Categorical(self.network(x)[None, :, None])
-
-    def accuracy(self, x):
-        return float((self.network(x).argmax(-1) == self.y).double().mean())
-
-
-@pytest.fixture(scope="module")
-def digits():
-    return Digits()
+        predictive = super().predict(x, g)
+        if x.requires_grad:
+            predictive.logits.register_hook(lambda _: self.slopes.append(len(x)))
+        return predictive
 
 
-@pytest.fixture(scope="module")
-def our_accuracy(digits):
-    attacker = component("attacker", "pgd", steps=STEPS, step_size=ALPHA)
-    rng = SimpleNamespace(attack=generator())
-    x_adv = attacker.perturb(Attacked(digits, (0.0, 1.0)), digits.x, digits.y[:, None], rng, EPS)
-    assert digits.accuracy(digits.x) > 0.9
-    return digits.accuracy(x_adv)
+def attack(name, size, **keys):
+    """Victim, x' and counted queries."""
+    if name in PEERS:
+        pytest.importorskip(name.removesuffix("_pgd"))
+    model = Counted(draws=2, inputs=16, scale=0.3)
+    x, y = images(model, ROWS)
+    model.calls = 0
+    model.slopes = []
+    queries = Queries()
+    with counting_queries(queries):
+        ends = perturb(name, model, x, y, size, steps=STEPS, step_size=0.125, **keys)
+    return model, ends, queries
 
 
-def compare(our_accuracy, theirs):
-    """Check that the accuracies differ by less than half a point, and that ours is not higher by
-    more than one row, which a random start can decide."""
-    assert our_accuracy <= theirs + 1.5 / ROWS
-    assert our_accuracy == pytest.approx(theirs, abs=0.005)
+@pytest.mark.parametrize(("norm", "size"), [("linf", 0.2), ("l2", 0.5)])
+@pytest.mark.parametrize("name", PEERS)
+def test_peer_ends_where_our_pgd_ends(name, norm, size):
+    """Without random starts, and at the same cost."""
+    keys = {"size": size, "norm": norm, "random_start": False}
+    state = torch.get_rng_state()
+    model, ends, queries = attack(name, **keys)
+    assert torch.equal(torch.get_rng_state(), state)
+    _, expected, ours = attack("pgd", **keys, stop_when_broken=False)
+    # torchattacks adds 1e-10 to the norms of gradients
+    torch.testing.assert_close(ends, expected, rtol=0, atol=1e-6)
+    assert queries.gradients == sum(model.slopes) == ours.gradients == STEPS * ROWS
+    assert queries.forwards == model.calls == ours.forwards + PEERS[name] * ROWS
 
 
-def test_pgd_matches_torchattacks(digits, our_accuracy):
-    torchattacks = pytest.importorskip("torchattacks")
-    attack = torchattacks.PGD(
-        digits.network, eps=EPS, alpha=ALPHA * EPS, steps=STEPS, random_start=True
-    )
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        compare(our_accuracy, digits.accuracy(attack(digits.x, digits.y)))
+def test_torchattacks_refuses_other_bounds():
+    with pytest.raises(ConfigMismatchError, match="use attacker=foolbox_pgd"):
+        attack("torchattacks_pgd", 0.1, bounds=None)
 
 
-def test_pgd_matches_foolbox(digits, our_accuracy):
-    foolbox = pytest.importorskip("foolbox")
-    model = foolbox.PyTorchModel(digits.network, bounds=(0, 1), device="cpu")
-    attack = foolbox.attacks.LinfPGD(rel_stepsize=ALPHA, steps=STEPS, random_start=True)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        _, x_adv, _ = attack(model, digits.x, digits.y, epsilons=EPS)
-    compare(our_accuracy, digits.accuracy(x_adv))
-
-
-def test_pgd_matches_adversarial_robustness_toolbox(digits, our_accuracy):
-    classification = pytest.importorskip("art.estimators.classification")
-    evasion = pytest.importorskip("art.attacks.evasion")
-    loss = torch.nn.CrossEntropyLoss()
-    model = classification.PyTorchClassifier(
-        digits.network,
-        loss=loss,
-        input_shape=(64,),
-        nb_classes=10,
-        clip_values=(0.0, 1.0),
-        device_type="cpu",
-    )
-    attack = evasion.ProjectedGradientDescent(
-        model,
-        norm=np.inf,
-        eps=EPS,
-        eps_step=ALPHA * EPS,
-        max_iter=STEPS,
-        num_random_init=1,
-        batch_size=ROWS,
-        verbose=False,
-    )
-    x_adv = attack.generate(digits.x.numpy(), y=digits.y.numpy())
-    compare(our_accuracy, digits.accuracy(torch.from_numpy(x_adv)))
+def test_torchattacks_names_the_command_that_installs_it(monkeypatch):
+    monkeypatch.setattr("components.errors.find_spec", lambda _: None)
+    model = Softmax()
+    with pytest.raises(ConfigMismatchError, match="pip install --no-deps torchattacks"):
+        perturb("torchattacks_pgd", model, *images(model), 0.1)

@@ -1,12 +1,16 @@
 """Maximum likelihood of structural series, compared with statsmodels and with other parameters."""
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 import torch
 from support.runs.configured import component, draw_normal
 from support.series.structural_series import AHEAD, F64, block, model, problem, smooth_states
+from support.small.small_problems import train
+from torch.testing import assert_close
 
+from components.contracts.costs.counts import Costs, counting
 from components.contracts.roles import FinishedRun
 from components.errors import ConfigMismatchError
 from components.evaluation.run_checks import interval_checks
@@ -60,6 +64,25 @@ def test_likelihood_is_at_least_that_of_statsmodels():
     expected = dict(zip(best.model.param_names, best.params, strict=True))
     assert theta["a"] == pytest.approx(expected["beta.x1"], rel=1e-3, abs=1e-4)
     assert theta["level_sd"] ** 2 == pytest.approx(expected["sigma2.level"], rel=5e-3)
+
+
+def test_statsmodels_peer_equals_ours_with_wide_initial_states():
+    """The same variances and forecasts; the package's own calls are counted."""
+    sm = pytest.importorskip("statsmodels.tsa.statespace.structural").UnobservedComponents
+    data = problem(times=120, missing=(5, 6))
+    ours, _ = fit(model(block("local_level", initial_sd=1e3), of=data), data)
+    peer = component("inference", "statsmodels_uc", level="local level", seasonal=None)
+    costs = Costs()
+    with (
+        patch.object(sm, "loglike", autospec=True, side_effect=sm.loglike) as calls,
+        counting(costs),
+    ):
+        posterior = peer.posterior(train(peer, None, data, 2)[0])
+    n = calls.call_count
+    assert (costs.densities, costs.forwards) == (n, 120 * n)
+    assert posterior.theta == pytest.approx(ours.draws[0, 0].square().tolist(), rel=1e-3)
+    laws = [law.forecast(data.series, AHEAD, Streams(0).noise) for law in (posterior, ours)]
+    assert_close(*[torch.cat([law.mu, law.v]) for law in laws], rtol=1e-4, atol=0)
 
 
 def test_unconverged_search_fails_a_check():

@@ -1,0 +1,1 @@
+"""Attacks of other packages, through adapters."""
