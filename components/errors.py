@@ -67,16 +67,13 @@ class GlobalStreamError(ConfigMismatchError):
     """A user's component draws from a process-wide random stream or seeds it."""
 
 
-def require_package(
-    module: str, key: str, extra: str, package: str = "", install: str = ""
-) -> None:
+def require_package(module: str, key: str, extra: str, install: str = "") -> None:
     """Check that a package of an extra is installed, without importing it.
 
     Args:
         module: top-level module of the package.
         key: command or override that requires it; begins the message.
         extra: name of the extra in pyproject.toml.
-        package: name in the message, by default the name of the module.
         install: arguments of pip, by default the extra.
 
     Raises:
@@ -84,9 +81,7 @@ def require_package(
     """
     if find_spec(module) is None:
         install = install or f"'bayes-runner[{extra}]'"
-        raise ConfigMismatchError(
-            f"{key}: requires the package {package or module}; pip install {install}"
-        )
+        raise ConfigMismatchError(f"{key}: requires the package {module}; pip install {install}")
 
 
 def warn_incomplete(message: str) -> None:

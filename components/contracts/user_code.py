@@ -25,7 +25,7 @@ from components.errors import ConfigMismatchError
 OURS = Path(__file__).resolve().parent.parent.parent
 LIBRARY = Path(traceback.__file__).parent  # the standard library
 # fix of an error of a function that is called with its data
-FIX_DATA = "fix it there, or its data (dataset.arguments, or --data of runner fit)"
+FIX_DATA = "; fix it there, or its data (dataset.arguments, or --data of runner fit)"
 
 
 def _check_object_path(text: str, info: ValidationInfo) -> str:
@@ -150,7 +150,7 @@ def format_raise_location(error: BaseException, whose: object) -> str:
 
 
 def refusal(
-    what: str, error: BaseException, whose: object = None, user_fix: str = "fix it there"
+    what: str, error: BaseException, whose: object = None, user_fix: str = "; fix it there"
 ) -> ConfigMismatchError:
     """One-line error for an exception from user code, with its location.
 
@@ -166,14 +166,14 @@ def refusal(
     if isinstance(error, ModuleNotFoundError):
         fix = "; install it with pip, or put its folder on PYTHONPATH"
     elif whose is not None or is_raised_by_user(error):
-        fix = f"; {user_fix}"
+        fix = user_fix
     place = f" ({where}){fix}" if where else ""
     return ConfigMismatchError(f"{what}: {type(error).__name__}{detail}{place}")
 
 
 @contextmanager
 def reraise_user_error(
-    what: str, whose: object = None, user_fix: str = "fix it there"
+    what: str, whose: object = None, user_fix: str = "; fix it there"
 ) -> Iterator[None]:
     """Re-raise an error of the given user code in one line, with its location and its fix.
 

@@ -65,6 +65,7 @@ def new_figure(
     with rc_context(_STYLE):
         figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False, **subplots)
+        figure.align_ylabels()
     return figure, list(axes.flat)
 
 

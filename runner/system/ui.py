@@ -166,7 +166,7 @@ def main(argv: list[str]) -> int:
         if not arguments.no_browser and has_browser():
             webbrowser.open(page)
         return 0
-    require_package("flask", "runner ui", "mlflow", "mlflow with its server")
+    require_package("flask", "runner ui", "mlflow")
     check(uri, arguments.port)
     server = f"http://{HOST}:{arguments.port}"
     page = choose_page(arguments.run, output_dir, server)

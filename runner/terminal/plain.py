@@ -19,7 +19,7 @@ UNKNOWN = "\ufffd"
 
 def plain(text: str) -> str:
     """Replace control characters other than line breaks and tabs by their pictures."""
-    return CONTROL_CHARACTERS.sub(_picture, text) if CONTROL_CHARACTERS.search(text) else text
+    return CONTROL_CHARACTERS.sub(_picture, text)
 
 
 def plain_cell(text: str) -> str:

@@ -74,10 +74,10 @@ def test_unknown_channel_is_refused(key):
         columns(**{key: value})
 
 
-def simulate_sales(half, times=160):
+def simulate_sales(half):
     """Sales with 6 s_tv + 2 s_web, s_tv saturated at ``half``."""
     g = generator(5)
-    n = times + AHEAD
+    n = 160 + AHEAD
     u = 3 * uniform(g, n, 2) ** 2
     flow = 6 * u[:, 0] / (half + u[:, 0]) + 2 * u[:, 1]
     goodwill = torch.zeros(n, dtype=F64)

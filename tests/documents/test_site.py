@@ -72,6 +72,9 @@ def test_dead_links_outside_code_are_detected(tmp_path, monkeypatch):
 
 def test_files_outside_docs_are_published():
     assert to_site_path(ROOT / "README.md") == "index.md"
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    pages = [readme, relink_page(ROOT / "README.md")]
+    assert len({re.sub(r"\]\([^)]*\)", "", page) for page in pages}) == 1
     assert to_site_path(DOCS / "results") == "results/README.md"
     assert to_site_path(ROOT / "LICENSE") == "files/LICENSE.txt"
     assert to_site_path(DOCS / "faq.md") == "faq.md"

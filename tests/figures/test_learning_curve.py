@@ -7,14 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.container import ErrorbarContainer
+from support.figure_layout import layout_faults
 
 from components.figures.style import PALETTE
 from components.figures.supervised.learning_curve import learning_curve
+from runner.report.latex.paper import fit_to_column
 
 SIZES = [100, 1000, 10_000]
 
 
-def table(models=("a", "b"), metrics=("nlpp", "rmse")):
+def table(models=("a", "b"), metrics=("nlpp", "rmse"), sizes=SIZES):
     return pd.DataFrame(
         [
             {
@@ -26,7 +28,7 @@ def table(models=("a", "b"), metrics=("nlpp", "rmse")):
             }
             for metric in metrics
             for i, m in enumerate(models)
-            for j, n in enumerate(SIZES)
+            for j, n in enumerate(sizes)
         ]
     )
 
@@ -61,9 +63,13 @@ def test_long_label_keeps_panel_width(name):
     assert figure.axes[0].get_position().width > 0.6
 
 
-def test_ticks_are_training_sizes():
-    axis = learning_curve(table()).axes[0].xaxis
-    assert list(axis.get_majorticklocs()) == SIZES
+def test_labels_of_all_sizes_fit_four_panels_of_a_page():
+    rates = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4]
+    figure = learning_curve(table(metrics="pqrs", sizes=rates))
+    fit_to_column(figure)
+    assert layout_faults(figure) == []
+    labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    assert labels == ["0.05", "0.1", "", "0.2", "", "", "0.35", ""]
 
 
 def test_many_models_get_a_panel_each():

@@ -13,8 +13,8 @@ from components.topics.starts import log_weights, topic_elbo
 from runner.execution.rng import Streams
 
 
-def take_steps(inference, model, problem, batches, seed=0):
-    rng = Streams(seed)
+def take_steps(inference, model, problem, batches):
+    rng = Streams(0)
     state = inference.init(model, problem, rng)
     for batch in batches:
         state, info = inference.step(state, batch, rng)

@@ -39,7 +39,7 @@ def contraction(
     left_axis.errorbar(
         n, mean, yerr=2 * error, fmt="o", ms=4, capsize=2, color=BLUE, label="radius, ± 2 sd"
     )
-    left_axis.plot(n, exact, "-", lw=1, color=BLUE, label="its root mean square, exact")
+    left_axis.plot(n, exact, "-", lw=1, color=BLUE, label="root mean square of the radius, exact")
     left_axis.plot(
         n,
         squared_errors.mean(0).sqrt(),
@@ -57,7 +57,7 @@ def contraction(
         ":",
         lw=2,
         color=BLACK,
-        label=f"theory: N^{exponent:.3f}".replace("-", "−"),
+        label=f"theory: $N^{{{exponent:.3f}}}$",
     )
     left_axis.set(
         xscale="log",

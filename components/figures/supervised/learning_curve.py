@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,15 +83,20 @@ def learning_curve(
 
 
 def _scale_sizes(ax: Axes, sizes: list[float], small: bool) -> None:
-    """A logarithmic axis with a tick at each size, if none is 0."""
+    """A logarithmic axis with a tick at each size, if none is 0; labels keep a distance."""
     if sizes[0] <= 0:
         return
     ax.set_xscale("log")
-    ax.set_xticks(sizes, [f"{n:.0f}" if n >= 1 else f"{n:g}" for n in sizes])
+    labels = []
+    last = 0.0
+    for n in sizes:
+        text = f"{n:.0f}" if n >= 1 else f"{n:g}"
+        labels.append(text if n >= 1.6 * last else "")
+        last = n if labels[-1] else last
+    ax.set_xticks(sizes, labels)
     ax.minorticks_off()
-    # labels of neighbours would touch
-    if small or any(b < 1.6 * a for a, b in pairwise(sizes)):
-        ax.tick_params(axis="x", labelsize=7, labelrotation=45 if small else 0)
+    if small:
+        ax.tick_params(axis="x", labelsize=7, labelrotation=45)
 
 
 def _finite_values(rows: pd.DataFrame) -> np.ndarray:

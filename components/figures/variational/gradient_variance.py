@@ -54,7 +54,7 @@ def _plot_learning(
 ) -> None:
     for k, label in enumerate(labels):
         y = [curves[f"{label}/{t}/{n}"] for n in iterations]
-        ax.plot(iterations, [max(v, FLOOR) for v in y], ms=3, **_look(k), label=label)
+        ax.plot(iterations, [max(v, FLOOR) for v in y], ms=5, **_look(k), label=label)
     for name, value in scores.items():
         if name.startswith("best_") and name.endswith(f"/{t}"):
             kind, order, _ = name.split("/")
@@ -113,7 +113,7 @@ def gradient_variance(
     steps, costs = axes[-2:]
     for k, label in enumerate(labels):
         y = [max(scores[f"trace_ratio/{label}/{t}"], FLOOR) for t in reached]
-        steps.plot(range(len(reached)), y, ms=3, **_look(k), label=label)
+        steps.plot(range(len(reached)), y, ms=5, **_look(k), label=label)
     steps.set(yscale="log", xlabel="steps of training", title="when learnt")
     _plain(steps)
     steps.set_xticks(range(len(reached)), [f"{t:,}" for t in reached])

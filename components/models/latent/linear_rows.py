@@ -90,13 +90,15 @@ def em_step(
     return LinearFactors(solved[:, :-1, 0], solved[:, -1, 0], noise), float(value)
 
 
-def fit_factors(x: Tensor, factors: LinearFactors, weight_sd: float, points: bool) -> LinearFactors:
-    """EM until a step gains less than ``TOLERANCE`` nats per row; columns of W are rotated to be
+def fit_factors(
+    x: Tensor, factors: LinearFactors, weight_sd: float, points: bool, tolerance: float = TOLERANCE
+) -> LinearFactors:
+    """EM until a step gains less than ``tolerance`` nats per row; columns of W are rotated to be
     orthogonal, longest first, with signs as on the CPU for any device."""
     last_value = -math.inf
     for _ in range(MOST_STEPS):
         further, value = em_step(x, factors, weight_sd, points)
-        if value - last_value < TOLERANCE * len(x):
+        if value - last_value < tolerance * len(x):
             break
         factors = further
         last_value = value

@@ -59,11 +59,11 @@ def signal(problem: Trajectories, found: SmoothedStates) -> Figures:
     ):
         axis.plot(
             t[beyond.numpy()],
-            torch.full((int(beyond.sum()),), edge),
+            [edge] * int(beyond.sum()),
             mark,
             ms=6,
             color=RED,
-            clip_on=False,
+            clip_on=not beyond.any(),  # an empty line that is not clipped widens the margins
         )
     axis.set(ylabel=problem.state_names[0], ylim=(bottom, top))
     label_times(axis, problem.dates)

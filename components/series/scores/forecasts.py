@@ -45,22 +45,22 @@ def interval_score(lower: Tensor, upper: Tensor, y: Tensor, alpha: float) -> Ten
     return (upper - lower) + (2 / alpha) * ((lower - y).clamp_min(0) + (y - upper).clamp_min(0))
 
 
-def of_numbers(predictive: GaussianMixture, y: Tensor, alpha: float = 0.05) -> dict[str, float]:
+def of_numbers(predictive: GaussianMixture, y: Tensor) -> dict[str, float]:
     """Scores of y [B, T] (NaN: not observed), averaged over the observed values: absolute error of
     the predictive mean, predictive entropy, interval score and coverage of the central 95 %
     interval, interval score of mean ± 2 sd, CRPS and log density."""
     check_shape("the forecasts", predictive.mu, None, *y.shape)
     is_observed = ~y.isnan()
     y = torch.where(is_observed, y, predictive.mean)
-    lower = predictive.quantile(alpha / 2)
-    upper = predictive.quantile(1 - alpha / 2)
+    lower = predictive.quantile(0.025)
+    upper = predictive.quantile(0.975)
     mean = predictive.mean
     sd = predictive.variance.sqrt()
     each = {
         "mae": (y - mean).abs(),
         "predictive_entropy": entropy(predictive),
-        "interval_score": interval_score(lower, upper, y, alpha),
-        "interval_score_2sd": interval_score(mean - 2 * sd, mean + 2 * sd, y, alpha),
+        "interval_score": interval_score(lower, upper, y, 0.05),
+        "interval_score_2sd": interval_score(mean - 2 * sd, mean + 2 * sd, y, 0.05),
         "coverage95": ((y >= lower) & (y <= upper)).to(y.dtype),
         "crps": crps(predictive, y),
         "log_score": predictive.log_prob(y),

@@ -76,10 +76,10 @@ def rank(scores: pd.DataFrame, test: Literal["nemenyi", "wilcoxon"]) -> Ranking:
     return Ranking(ranks, p_friedman, None, alike)
 
 
-def critical_difference(k: int, n: int) -> float:
+def critical_difference(k: int, n: int, level: float = LEVEL) -> float:
     """Critical difference q_α √(k(k + 1)/(6N)); q_α is the upper quantile of the studentized range
     of k, divided by √2."""
-    q = float(studentized_range.ppf(1 - LEVEL, k, math.inf)) / math.sqrt(2)
+    q = float(studentized_range.ppf(1 - level, k, math.inf)) / math.sqrt(2)
     return q * math.sqrt(k * (k + 1) / (6 * n))
 
 

@@ -20,14 +20,14 @@ def gaussian(sd):
     return d.Normal(double(0.0), torch.as_tensor(sd, dtype=F64))
 
 
-def funnel_draws(n, dim, scale, seed=0):
-    z = draw_normal(n, dim, seed=seed)
+def funnel_draws(n, dim, scale):
+    z = draw_normal(n, dim, seed=0)
     v = scale * z[:, :1]
     return torch.cat([v, (v / 2).exp() * z[:, 1:]], 1)
 
 
-def banana_draws(n, dim, scale, twist, seed=0):
-    z = draw_normal(n, dim, seed=seed)
+def banana_draws(n, dim, scale, twist):
+    z = draw_normal(n, dim, seed=0)
     z[:, 0] *= scale
     z[:, 1] -= twist * (z[:, 0] ** 2 - scale**2)
     return z

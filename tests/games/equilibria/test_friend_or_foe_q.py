@@ -48,7 +48,7 @@ def test_friends_only_give_joint_q_learning():
         assert_near(state.mind.q.values[i], q)
 
 
-def two_opponents(reward, episodes=1, replicates=2):
+def two_opponents(reward, episodes=1):
     """One state, 2 actions of the agent, 2 and 3 of the opponents; all get the agent's reward."""
     tables = TableEnvironment(
         reward_a=reward.view(1, 2, 6),
@@ -60,7 +60,7 @@ def two_opponents(reward, episodes=1, replicates=2):
     both = component(
         "attacker", "together", members=[seat_opponent("random"), seat_opponent("random")]
     )
-    return Game("two-opponents", tables, episodes, 0.2, 10, replicates=replicates, attacker=both)
+    return Game("two-opponents", tables, episodes, 0.2, 10, replicates=2, attacker=both)
 
 
 @pytest.mark.parametrize("sides", [["friend", "foe"], ["foe", "friend"]])

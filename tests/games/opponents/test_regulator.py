@@ -78,13 +78,13 @@ def test_step_follows_welfare_gradient(baseline):
     assert z_of((thetas[10] - thetas[5])[:, 0] / 0.01, 1) < 4
 
 
-def theta_steps(credit, every=6, slope=0.01):
+def theta_steps(credit, every=6):
     """Steps of θ with lr = 1 and learning players: the rate of a turn changes the welfare of all
     later turns by ``slope`` d."""
 
     def welfare(rates):  # this turn's rate affects only later turns
         total = sum(invert_rate(rate) - 0.2 for rate in rates[:-1])
-        return slope * (torch.zeros(R, dtype=F64) + total)
+        return 0.01 * (torch.zeros(R, dtype=F64) + total)
 
     keys = {"policy": "gaussian", "sd": 0.3, "start": 0.2, "lr": 1e-6, "baseline": True}
     _, thetas = play_regulator(4 * every, welfare, 4, every=every, credit=credit, **keys)

@@ -21,10 +21,10 @@ W, M, S = (double(v) for v in ([0.8, 0.2], [0.0, 3.0], [0.8, 0.8]))
 ALPHAS = [-1.0, 0.0, 0.3, 0.5, 1.0, 2.0]
 
 
-def grid_of(weights=W, means=M, sds=S, n=801):
-    x = torch.linspace(-8, 11, n, dtype=F64)
+def grid_of(weights=W, means=M, sds=S):
+    x = torch.linspace(-8, 11, 801, dtype=F64)
     log_p = (weights.log() + Normal(means, sds).log_prob(x[:, None])).logsumexp(1)
-    return Quadrature(x, log_p, math.log(19 / (n - 1)))
+    return Quadrature(x, log_p, math.log(19 / (801 - 1)))
 
 
 def gaussian(grid, mean, sd):

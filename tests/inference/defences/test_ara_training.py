@@ -88,12 +88,12 @@ def test_steps_match_algorithm_3_2(momentum):
         assert_close(state.theta, theta)
 
 
-def simulate_theta(inference, start, problem, steps=8, seed=3):
+def simulate_theta(inference, start, problem):
     """θ after the given steps from given particles."""
-    rng = Streams(seed)
+    rng = Streams(3)
     state = inference.init(MLP.build(problem, rng), problem, rng)
     state = dataclasses.replace(state, theta=start.clone(), start=start)
-    state, _ = advance(inference, state, problem, rng, 0, steps)
+    state, _ = advance(inference, state, problem, rng, 0, 8)
     return state.theta
 
 

@@ -78,13 +78,13 @@ def test_linear_radius_tends_to_boundary_distance():
     assert gaps[1] < 0.06 * posterior.sigma
 
 
-def share_exceeding(level=0.05, repeats=4000):
+def share_exceeding():
     """Share of certificates of one row with a radius above its true distance."""
     problem = classes(n=1, n_classes=2)
-    posterior, w, b = linear(problem, certificate_draws=100, level=level)
+    posterior, w, b = linear(problem, certificate_draws=100, level=0.05)
     x = problem.test.x
     x = x + (0.25 - distances(x, w, b))[:, None] * w / w.norm()  # at distance 0.25
-    certificate = posterior.certify(x.expand(repeats, -1), Streams(2).evaluation)
+    certificate = posterior.certify(x.expand(4000, -1), Streams(2).evaluation)
     return float((certificate.radius > 0.25).double().mean())
 
 

@@ -8,9 +8,9 @@ from components.games.agents.opponent_shaping import Repeated
 GAMMA = 0.9
 
 
-def random_game(seed=0):
+def random_game():
     """4 states, 2 actions against 3, and two pairs of policies."""
-    g = generator(seed)
+    g = generator(0)
     logits, other = normal(g, 2, 4, 2, 3)
     game = Repeated(logits, other, torch.randint(0, 4, (4, 2, 3), generator=g), start=1)
     mine, theirs = (normal(g, 2, 4, n).softmax(-1) for n in (2, 3))

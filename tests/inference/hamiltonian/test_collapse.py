@@ -26,13 +26,13 @@ SETTINGS = {
 }
 
 
-def draw_posterior(name, collapse, steps=260, chains=60, seed=0):
+def draw_posterior(name, collapse, seed=0):
     """Draws [C, N, P] of a network's posterior on twelve rows."""
     problem = real(n=12, n_inputs=1, n_tasks=1, missing=0.0)
     sampler = component(
-        "inference", name, chains=chains, warmup=100, collapse=collapse, **SETTINGS[name]
+        "inference", name, chains=60, warmup=100, collapse=collapse, **SETTINGS[name]
     )
-    state, _ = train(sampler, component("model", "mlp", **NETWORK), problem, steps, seed)
+    state, _ = train(sampler, component("model", "mlp", **NETWORK), problem, 260, seed)
     return problem, state, sampler.posterior(state)
 
 

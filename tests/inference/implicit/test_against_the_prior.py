@@ -31,13 +31,13 @@ def begin(seed=3, network=NET, **keys):
     return inference, inference.init(network.build(problem, rng), problem, rng), problem, rng
 
 
-def train_discriminator(ours, noise, widths=(50, 50), steps=2000, rate=1e-3, size=256):
+def train_discriminator(ours, noise, widths=(50, 50), steps=2000, rate=1e-3):
     """T of equation (8) after Adam's steps on draws of ``ours(n)`` and ``noise(n)``."""
     d = ours(1).shape[1]
     T = leaky_perceptron([d, *widths, 1], 0.1, Streams(0), torch.zeros(1))
     optimizer = Adam(T.parameters(), rate)
     for _ in range(steps):
-        loss = discrimination_loss(T, ours(size), noise(size))
+        loss = discrimination_loss(T, ours(256), noise(256))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -17,10 +17,10 @@ from components.posteriors.draws import Draws
 from runner.execution.rng import Streams
 
 
-def run_sampler(model, steps, seed=0, problem=None, **settings):
+def run_sampler(model, steps, problem=None, **settings):
     """Draws and the last Info."""
     method = component("inference", "importance_sampling", **settings)
-    rng = Streams(seed)
+    rng = Streams(0)
     state = method.init(model, problem, rng)
     batch = None if problem is None else problem.train
     for _ in range(steps):

@@ -98,15 +98,15 @@ def kick_and_drift(z, H, eps, kick):
     return torch.cat([flow(z, H, eps)[THETA], z[REST]])
 
 
-def final_positions(name, eps, steps, chains=8000, cls=None):
+def final_positions(name, eps, steps, cls=None):
     """Positions of chains after the given steps, [C, P]."""
     values = defaults("inference", name)
-    keys = values | KEYS[name] | {"chains": chains, "step_size": eps, "thinning": steps}
+    keys = values | KEYS[name] | {"chains": 8000, "step_size": eps, "thinning": steps}
     inference = (cls or type(component("inference", name))).model_validate(keys)
     rng = Streams(0)
     state = inference.init(TARGET, None, rng)
     if name in ("psgld", "adam_noise"):  # scales as after burn-in
-        state = replace(state, v=ROOT.square().expand(chains, P), t=1)
+        state = replace(state, v=ROOT.square().expand(8000, P), t=1)
     for _ in range(steps):
         state, _ = inference.step(state, None, rng)
     return state.theta

@@ -21,7 +21,7 @@ from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
 
 
-def orthogonal(n=30, noise=0.3):
+def orthogonal(n=30):
     """Linear regression with orthogonal columns, including the constant, so that its posterior
     factorises."""
     g = generator(0)
@@ -29,7 +29,7 @@ def orthogonal(n=30, noise=0.3):
     q, _ = torch.linalg.qr(torch.cat([ones, normal(g, n, 3)], 1))
     x = q[:, 1:] * double([2.0, 4.0, 6.0])
     w = double([1.0, -0.5, 0.2])
-    y = (x @ w)[:, None] + 0.4 + noise * normal(g, n, 1)
+    y = (x @ w)[:, None] + 0.4 + 0.3 * normal(g, n, 1)
     batch = Batch(x, y, torch.ones(n, 1, dtype=torch.bool), 1.0)
     return Supervised("orthogonal", "real", batch, batch, None, task_names=["y"])
 

@@ -38,8 +38,8 @@ def build(data=None, trained=True, **keys):
     return module
 
 
-def noise_of(module, batch, S=2, seed=3):
-    return module.draw_noise(batch, S, generator(seed))
+def noise_of(module, batch, S=2):
+    return module.draw_noise(batch, S, generator(3))
 
 
 def sampled_by_hand(module, x, noise, lengthscale=2.0, variance=2.0, jitter=1e-6):

@@ -21,12 +21,12 @@ from runner.execution.rng import Streams
 NAN = torch.nan
 
 
-def with_gaps(share=0.3, n=60):
+def with_gaps(n=60):
     whole = real_rows(n=n)
     g = generator(4)
     parts = []
     for rows in (whole.train, whole.test):
-        gaps = torch.rand(rows.x.shape, generator=g) < share
+        gaps = torch.rand(rows.x.shape, generator=g) < 0.3
         gaps[0] = True  # a row without observed values
         parts.append(Rows(rows.x.masked_fill(gaps, NAN), 1.0))
     complete = torch.cat([whole.train.x, whole.test.x])
@@ -62,8 +62,8 @@ def factors_of(module):
     )
 
 
-def some_factors(seed=0):
-    g = generator(seed)
+def some_factors():
+    g = generator(0)
     W = normal(g, 4, 2)
     return LinearFactors(W, torch.randn(4, generator=g).double(), double(0.4))
 

@@ -35,9 +35,9 @@ def network(data, **settings):
     return build_model("shallow_network", data, **settings)
 
 
-def sample_sweeps(model, data, steps, chains=400, burn_in=15):
+def sample_sweeps(model, data, steps, chains=400):
     """Draws of Gibbs sweeps [C, N, P]."""
-    inference = component("inference", "gibbs", chains=chains, burn_in=burn_in)
+    inference = component("inference", "gibbs", chains=chains, burn_in=15)
     state, _ = train(inference, model, data, steps, seed=1)
     return inference.posterior(state)
 

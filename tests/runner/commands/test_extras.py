@@ -77,7 +77,7 @@ def test_commands_with_extras_are_imported_without_them():
 @pytest.mark.parametrize(
     ("argv", "package", "message"),
     [
-        (["ui"], "flask", "runner ui: requires the package mlflow with its server; {mlflow}"),
+        (["ui"], "flask", "runner ui: requires the package flask; {mlflow}"),
         (
             ["-m", "+experiment=mog", "hydra/sweeper=optuna", "inference.lr=interval(1e-4,1e-1)"],
             "optuna",

@@ -34,6 +34,11 @@ LINES = (
     "runs",
     "compare {0} {1}",
     "clean --dry-run",
+    "doctor",
+    "predict {0} rows.csv",
+    "sbc inference=conjugate_bayes model=linear_regression dataset=linear_simulation dataset.n_train=8 "
+    "dataset.n_test=4 dataset.beta=[1.0] steps=1 inference.draws=20 inference.simulations=1 "
+    "inference.decisions=[squared] --data-sets 20 --draws 19 --inputs 1",
 )
 
 

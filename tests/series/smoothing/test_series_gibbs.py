@@ -47,8 +47,8 @@ def log_evidence(y, v, q, m0, p0):
     return MultivariateNormal(torch.full_like(y[is_observed], m0), noisy).log_prob(y[is_observed])
 
 
-def problem_and_model(replicates=2, n_steps=12, seed=1, **keys):
-    problem, rng = load("local_level", seed, replicates, n_steps=n_steps, missing=0.2)
+def problem_and_model(replicates=2, n_steps=12, **keys):
+    problem, rng = load("local_level", 1, replicates, n_steps=n_steps, missing=0.2)
     return problem, component("model", "local_level", **keys).build(problem, rng)
 
 

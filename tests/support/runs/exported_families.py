@@ -22,9 +22,9 @@ WORDS = {
 }
 
 
-def write_houses(file: Path, n: int = ROWS, seed: int = 0) -> None:
+def write_houses(file: Path, n: int = ROWS) -> None:
     """Write a table with numbers, texts and booleans: two real labels, a class and the split."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     with file.open("w", newline="") as stream:
         rows = csv.writer(stream)
         rows.writerow(NAMES)
@@ -39,10 +39,10 @@ def write_houses(file: Path, n: int = ROWS, seed: int = 0) -> None:
             rows.writerow(inputs + labels)
 
 
-def write_texts(file: Path, n: int = 30, seed: int = 0) -> None:
+def write_texts(file: Path) -> None:
     """Write documents about fruit or tools, one per line."""
-    rng = np.random.default_rng(seed)
-    lines = [" ".join(rng.choice(WORDS[topic], 12)) for topic in rng.choice([*WORDS], n)]
+    rng = np.random.default_rng(0)
+    lines = [" ".join(rng.choice(WORDS[topic], 12)) for topic in rng.choice([*WORDS], 30)]
     file.write_text("\n".join(lines) + "\n")
 
 

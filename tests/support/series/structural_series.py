@@ -55,9 +55,9 @@ def model(*blocks: Any, of: Sequence | None = None, **changes: Any) -> SumOfBloc
     )
 
 
-def draw_theta(built: SumOfBlocks, sets: int = 2, seed: int = 0) -> Tensor:
+def draw_theta(built: SumOfBlocks, sets: int = 2) -> Tensor:
     """Stationary θ [C, P] that differ between chains."""
-    g = generator(seed)
+    g = generator(0)
     structure = built.structure
     count = [
         len(structure.scales),

@@ -22,23 +22,21 @@ UNITS = 3
 VALUES = 4
 
 
-def binary_rows(n: int = 2, values: int = VALUES, seed: int = 0) -> Unlabelled:
+def binary_rows(n: int = 2, values: int = VALUES) -> Unlabelled:
     """Binary rows; the held-out rows are the same."""
     x = torch.bernoulli(
         torch.full((n, values), 0.5, dtype=F64),
-        generator=generator(seed),
+        generator=generator(0),
     )
     return Unlabelled("coins", "binary", Rows(x, 1.0), Rows(x, 1.0), None)
 
 
-def small_dvae(
-    problem: Unlabelled, layers: int = 2, seed: int = 0, **changes: Any
-) -> BinaryAutoEncoder:
+def small_dvae(problem: Unlabelled, layers: int = 2, **changes: Any) -> BinaryAutoEncoder:
     """A model of 3 variables in each layer with a guide far from the posterior: every parameter is
     drawn from N(0, 0.8²)."""
     keys = {"units": UNITS, "prior": "learned", "layers": layers} | changes
-    module = component("model", "dvae", **keys).build(problem, Streams(seed))
-    g = generator(seed + 1)
+    module = component("model", "dvae", **keys).build(problem, Streams(0))
+    g = generator(0 + 1)
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(0.8 * normal(g, parameter.shape))

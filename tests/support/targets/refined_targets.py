@@ -38,9 +38,9 @@ def banana(z: Tensor) -> Tensor:
 vis = partial(compose_component, "inference", "vis")
 
 
-def train_refined(inference, model, problem, steps, seed=0):
+def train_refined(inference, model, problem, steps):
     """State, last info and streams after a number of steps."""
-    state, rng = train(inference, model, problem, 0, seed)
+    state, rng = train(inference, model, problem, 0, 0)
     state, info = advance(inference, state, problem, rng, 0, steps)
     return state, info or {}, rng
 
