@@ -10,7 +10,6 @@ from components import registry
 from runner.catalogue import plugins
 from runner.catalogue.families import families, is_within
 from runner.catalogue.list_and_show import GROUPS, rows
-from runner.disk import conf_folders
 from runner.errors import ConfigError, nearest
 from runner.terminal.arguments import Parser
 from runner.terminal.streams import is_terminal
@@ -46,8 +45,7 @@ def main(argv: list[str]) -> int:
         "study/gallego/4 (chapter 4)",
     )
     parser.add_argument("--all", action="store_true", help="everything, one per line")
-    conf_folders.add_option(parser)
-    plugins.add_option(parser, "a module with components of your own to include")
+    plugins.add_own_options(parser, "a module with components of your own to include")
     args = parser.parse_args(argv[1:])
     plugins.import_plugins(args.plugin, "--plugin")
     if args.role is not None:

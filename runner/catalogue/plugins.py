@@ -9,12 +9,19 @@ from argparse import ArgumentParser
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from runner.disk import conf_folders
 from runner.errors import ConfigError
 
 
 def add_option(parser: ArgumentParser, what: str) -> None:
     """Add the option ``--plugin`` to a sub-command; it may be repeated."""
     parser.add_argument("--plugin", action="append", default=[], metavar="MODULE", help=what)
+
+
+def add_own_options(parser: ArgumentParser, what: str) -> None:
+    """Add the options of users' own files: ``--config-dir`` and ``--plugin``."""
+    conf_folders.add_option(parser)
+    add_option(parser, what)
 
 
 def import_plugins(modules: Iterable[object], key: str = "plugins") -> None:

@@ -20,6 +20,8 @@ from pydantic import (
     PositiveInt,
 )
 
+from runner.errors import ConfigError
+
 Values = dict[str, Any]  # a config, or the mapping of a component
 # PyTorch's names of accelerators: NVIDIA and AMD, Apple, Intel.
 ACCELERATORS = ["cuda", "mps", "xpu"]
@@ -67,6 +69,18 @@ def validate_device(device: str) -> str:
             f"device={device}: must be cpu, {', '.join(ACCELERATORS)}, or one of several GPUs (cuda:0, cuda:1, …)"
         )
     return device
+
+
+def parse_device(text: str) -> str:
+    """Type of an argument for a device.
+
+    Raises:
+        ConfigError: the text is not a device.
+    """
+    try:
+        return validate_device(text)
+    except ValueError as error:
+        raise ConfigError(f"--{error}") from None
 
 
 OBJECTIVES_KEY = "hydra.sweeper.objectives"

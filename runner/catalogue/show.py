@@ -23,7 +23,6 @@ from runner.catalogue.list_and_show import (
 )
 from runner.catalogue.partners import partners
 from runner.catalogue.study_text import print_study
-from runner.disk import conf_folders
 from runner.disk.read_yaml import value_at
 from runner.disk.yaml_comments import YamlKey
 from runner.errors import ConfigError, nearest, similar
@@ -190,8 +189,7 @@ def main(argv: list[str]) -> int:
         "pipe or file, the columns are separated by tabs.",
     )
     parser.add_argument("what", help="<role>/<name>, for instance inference/level_k; or config")
-    conf_folders.add_option(parser)
-    plugins.add_option(parser, "a module with components of your own to include")
+    plugins.add_own_options(parser, "a module with components of your own to include")
     args = parser.parse_args(argv[1:])
     plugins.import_plugins(args.plugin, "--plugin")
     target = args.what.strip("/").removesuffix(".yaml")

@@ -8,7 +8,7 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from runner.catalogue.plugins import confirm_import
-from runner.catalogue.settings import validate_device
+from runner.catalogue.settings import parse_device
 from runner.compose.compose import Composed
 from runner.compose.trust import refuse_foreign
 from runner.disk import conf_folders
@@ -64,16 +64,12 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument(
         "--device",
+        type=parse_device,
         help="device to resume on: cpu, cuda or cuda:1 (default: the recorded device)",
     )
     parser.add_argument("--fresh", action="store_true", help="restart the run from its first step")
     conf_folders.add_option(parser)
     arguments = parser.parse_args(argv[1:])
-    if arguments.device is not None:
-        try:
-            validate_device(arguments.device)
-        except ValueError as error:
-            raise ConfigError(f"--{error}") from None
     folder = find(arguments.run, arguments.output_dir)
     stored = read_run_config(folder / "config.yaml")
     if not arguments.trust:

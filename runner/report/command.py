@@ -62,8 +62,7 @@ def _build_parser() -> Parser:
         action="store_true",
         help="also LaTeX tables, figures of one or two columns and references, in paper/",
     )
-    conf_folders.add_option(parser)
-    plugins.add_option(parser, "as for runner study, but a report does not import it")
+    plugins.add_own_options(parser, "as for runner study, but a report does not import it")
     return parser
 
 

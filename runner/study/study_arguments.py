@@ -8,7 +8,6 @@ import shlex
 from pathlib import Path
 
 from runner.catalogue import plugins
-from runner.disk import conf_folders
 from runner.disk.inside import inside
 from runner.errors import ConfigError
 from runner.study.choice import add_only
@@ -69,8 +68,7 @@ def add_runs(parser: Parser) -> None:
         help=f"approximate CPU seconds of a probe (default: {PROBE_SECONDS:g})",
     )
     add_output_dir(parser)
-    conf_folders.add_option(parser)
-    plugins.add_option(parser, "a module that every run imports")
+    plugins.add_own_options(parser, "a module that every run imports")
 
 
 def parse_words(parser: Parser, argv: list[str]) -> tuple[argparse.Namespace, Launcher]:

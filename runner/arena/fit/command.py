@@ -24,7 +24,6 @@ from runner.arena.summary import print_board
 from runner.catalogue import plugins
 from runner.compose.compose import compose
 from runner.compose.job import prepare
-from runner.disk import conf_folders
 from runner.disk.read_yaml import load_untrusted
 from runner.errors import RunFailure
 from runner.record.scores import final_scores
@@ -50,8 +49,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--methods", help="nuts,mala,… (default: all that fit)")
     parser.add_argument("--budget", help="small (default), medium or large")
     parser.add_count("--jobs", "parallel runs (default: one per core)", os.cpu_count())
-    plugins.add_option(parser, "a module with methods of your own for --methods")
-    conf_folders.add_option(parser)
+    plugins.add_own_options(parser, "a module with methods of your own for --methods")
     add_output_dir(parser)
     given = parser.parse_with_overrides(argv[1:], "model")
     base = load_suite("posteriors_small")

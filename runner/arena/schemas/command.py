@@ -9,7 +9,6 @@ from runner.arena.schemas.components import define_components, describe_run_keys
 from runner.arena.schemas.files import describe_experiment, describe_override, describe_study
 from runner.arena.suite import Suite
 from runner.catalogue import plugins
-from runner.disk import conf_folders
 from runner.disk.atomic import write_text
 from runner.errors import display_path
 from runner.study.definition import StudyDefinition
@@ -44,8 +43,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--to", type=Path, required=True, metavar="DIR", help="folder of the schemas"
     )
-    conf_folders.add_option(parser)
-    plugins.add_option(parser, "a module with components of your own to include")
+    plugins.add_own_options(parser, "a module with components of your own to include")
     arguments = parser.parse_args(argv[1:])
     plugins.import_plugins(arguments.plugin, "--plugin")
     for path in write_schemas(arguments.to):

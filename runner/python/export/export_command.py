@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from runner.catalogue import plugins
-from runner.disk import conf_folders
 from runner.disk.scratch import scratch_folder
 from runner.errors import ConfigError
 from runner.record.folders import find
@@ -39,8 +38,7 @@ def _parser() -> Parser:
         metavar="NAME",
         help="with --mlflow: add a version of the registered model NAME",
     )
-    plugins.add_option(parser, "a module with components of the run")
-    conf_folders.add_option(parser)
+    plugins.add_own_options(parser, "a module with components of the run")
     return parser
 
 

@@ -6,11 +6,9 @@ import sys
 from pathlib import Path
 
 from runner.catalogue import plugins
-from runner.catalogue.settings import validate_device
-from runner.disk import conf_folders
+from runner.catalogue.settings import parse_device
 from runner.disk.atomic import write_bytes
 from runner.disk.scratch import scratch_folder
-from runner.errors import ConfigError
 from runner.python.export.export_command import SUFFIX
 from runner.python.runs_table import WRITERS, to_csv
 from runner.terminal.arguments import Parser, add_output_dir
@@ -43,20 +41,17 @@ def _parser() -> Parser:
         "--replicate", type=int, help="one of several replicates trained side by side, from 0"
     )
     parser.add_argument("--variant", help="name of one of several variants trained side by side")
-    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:1 (default: cpu)")
+    parser.add_argument(
+        "--device", type=parse_device, default="cpu", help="cpu, cuda or cuda:1 (default: cpu)"
+    )
     parser.add_argument("--card", action="store_true", help="print the model card and exit")
-    plugins.add_option(parser, "a module with components of the model")
-    conf_folders.add_option(parser)
+    plugins.add_own_options(parser, "a module with components of the model")
     return parser
 
 
 def main(argv: list[str]) -> int:
     """Predict the rows of a file; return exit code 0."""
     arguments = _parser().parse_intermixed_args(argv[1:])
-    try:
-        validate_device(arguments.device)
-    except ValueError as error:
-        raise ConfigError(f"--{error}") from None
     plugins.import_plugins(arguments.plugin, "--plugin")
     file = Path(arguments.model)
     with scratch_folder() as folder:
