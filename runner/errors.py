@@ -6,6 +6,10 @@ import os
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 # how to fix a PermissionError
 ACCESS_FIX = "ask its owner for chmod -R u+rwX,g+rX, or give another path"
@@ -66,6 +70,12 @@ def nearest(word: str, words: Iterable[str]) -> str:
 def first_line(error: BaseException) -> str:
     """First line of an error's message, or the name of its type without a message."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def first_mistake(error: ValidationError) -> str:
+    """First error in values that pydantic refused: ``key: message``."""
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"
 
 
 def display_path(path: str | Path) -> str:

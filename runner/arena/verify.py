@@ -40,6 +40,7 @@ from runner.record import code
 from runner.record.facts import read_facts_or_warn
 from runner.report.exchange.archive import PLUGINS
 from runner.report.exchange.opened import OpenedArchive, open_archive
+from runner.report.wording import join_some
 from runner.study import snapshot as snapshots
 from runner.study.snapshot import Snapshot
 from runner.terminal.arguments import Parser
@@ -148,8 +149,7 @@ def verify_opened(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
             else:
                 differing = list(list_differences(cell.scores, scores, arguments.tolerance))
             agreeing += not differing
-            more = [f"{len(differing) - SHOWN} more"] if len(differing) > SHOWN else []
-            shown = "; ".join([*differing[:SHOWN], *more])
+            shown = join_some(differing, "; ", SHOWN)
             out.print(f"{'differs' if differing else 'agrees '}  {cell.name}  {shown}".rstrip())
     facts = cells[0].facts
     versions = {**facts["git"], "versions": facts["versions"]}

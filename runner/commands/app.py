@@ -24,6 +24,7 @@ from runner.execution.screen import show_run as console
 from runner.record import usage
 from runner.record.facts import list_folder, read
 from runner.record.files import warn_damage
+from runner.record.folders import name_run
 from runner.sweep.objectives import values
 from runner.sweep.outcomes import JobOutcome, note, title
 from runner.sweep.trial import ENV_VARIABLE, report_to_trial
@@ -132,8 +133,8 @@ def work(resolved: ResolvedConfig) -> Attempt:
         folder = job.folder
         console.show_composition(job)
         steps = job.settings.steps
-        name = f"{folder.parent.name}/{folder.name}"
-        on_evaluation = report_to_trial(job.settings.objective, steps and steps * job.loops, name)
+        budget = steps and steps * job.loops
+        on_evaluation = report_to_trial(job.settings.objective, budget, name_run(folder))
         active_run, _ = run(job, on_evaluation)
         facts = active_run.record.facts
         return (

@@ -9,11 +9,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runner.disk.read_yaml import load_untrusted
 from runner.errors import ConfigError
 from runner.python.score import Score
 from runner.record.checks import combine_checks
-from runner.record.facts import Facts, RunState
+from runner.record.facts import Facts, RunState, read_config
 from runner.report.compared_record import ComparedRecord
 from runner.statistics.standard_error import mean_se
 
@@ -138,8 +137,7 @@ class Result:
             >>> result.config["steps"], result.config["model"]["name"]
             (20, 'probit_regression')
         """
-        config: Facts = load_untrusted(self.record / "config.yaml")
-        return config
+        return read_config(self.record)
 
     @property
     def facts(self) -> Facts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +19,23 @@ FOLDERS = ("figures", "tables", "predictions", "outcomes")
 FILES = ("config.yaml", "metrics.jsonl", "references.bib")
 
 
-def _list_files(folder: Path, artefacts: list[str]) -> list[Path]:
-    listed = [folder / name for name in (*FILES, *artefacts)]
-    listed += [path for name in FOLDERS for path in sorted((folder / name).rglob("*"))]
+def list_files(folder: Path, names: Iterable[str], folders: Iterable[str] = FOLDERS) -> list[Path]:
+    """Existing files with these names, and those below these folders, of a record."""
+    listed = [folder / name for name in names]
+    listed += [path for name in folders for path in sorted((folder / name).rglob("*"))]
     return [path for path in listed if path.is_file()]
 
 
 def sync_files(folder: Path, artefacts: list[str]) -> None:
     """Flush the files of a run and their folders to disk."""
-    files = _list_files(folder, artefacts)
+    files = list_files(folder, [*FILES, *artefacts])
     for path in {*files, *(file.parent for file in files), folder}:
         sync(path)
 
 
 def digest_files(folder: Path, artefacts: list[str]) -> dict[str, list[Any]]:
     """Size in bytes and SHA-256 of each file of a run, by path in the folder."""
-    files = _list_files(folder, artefacts)
+    files = list_files(folder, [*FILES, *artefacts])
     return {str(path.relative_to(folder)): _digest(path, True) for path in files}
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.disk.atomic import replace_file
+from runner.record.folders import name_run
 from runner.report.scores.cells import Cell, TableLayout
 from runner.report.scores.earlier import HEADER, PROTOCOL
 from runner.report.scores.frame import scores_frame
@@ -65,7 +66,7 @@ def _describe_cell(laid: TableLayout, cell: Cell) -> dict[str, Any]:
     return {heading: _read(cell, path) for heading, path in COLUMNS.items()} | {
         "table": laid.spec.name,
         "metric": laid.spec.column_metric(cell.column),
-        "runs": " ".join(f"{f.parent.name}/{f.name}" for f in cell.folders),
+        "runs": " ".join(map(name_run, cell.folders)),
     }
 
 

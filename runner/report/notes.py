@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from runner.record.checks import failed_checks
 from runner.report.context import INCLUDED
@@ -19,7 +19,7 @@ from runner.report.scores.cells import (
     list_cells,
     mark_failures,
 )
-from runner.report.wording import format_count, join_words
+from runner.report.wording import format_count, join_some, join_words
 from runner.study.protocol import UNKNOWN
 from runner.study.snapshot import Snapshot
 
@@ -95,14 +95,7 @@ def _group_cells(cells: list[Cell], reason: Callable[[Cell], str]) -> dict[str, 
     groups = defaultdict[str, dict[str, None]](dict)
     for cell in cells:
         groups[reason(cell)][f"{cell.row.name} ({cell.column})"] = None
-    return {why: _join_some(names, ", ") for why, names in groups.items() if why}
-
-
-def _join_some(names: Iterable[str], sign: str) -> str:
-    """Join the first names, with the number of others."""
-    listed = list(names)
-    more = [f"{len(listed) - SHOWN} more"] if len(listed) > SHOWN else []
-    return sign.join([*listed[:SHOWN], *more])
+    return {why: join_some(names, ", ", SHOWN) for why, names in groups.items() if why}
 
 
 def _note_empty_rows(tables: list[TableLayout]) -> list[str]:
@@ -112,7 +105,7 @@ def _note_empty_rows(tables: list[TableLayout]) -> list[str]:
     empty = [name for name in dict.fromkeys(cell.row.name for cell in cells) if name not in filled]
     if not empty:
         return []
-    return [f"{format_count(len(empty), 'row')} without a score: {_join_some(empty, '; ')}."]
+    return [f"{format_count(len(empty), 'row')} without a score: {join_some(empty, '; ', SHOWN)}."]
 
 
 def describe_part(only: Sequence[str], runs: list[RunView], with_earlier: bool) -> list[str]:

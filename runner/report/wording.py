@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from runner.report.scores.cells import Cell, TableLayout, list_cells, mark_failures
 from runner.statistics.paired_tests import LEVEL, MIN_PAIRS
@@ -113,6 +113,13 @@ def worse_side(laid: TableLayout) -> str:
         f"{sign or 'none'} in {join_words([c for c in side if side[c] == sign])}" for sign in kinds
     ]
     return f"Worse differences: {'; '.join(parts)}"
+
+
+def join_some(names: Iterable[str], sign: str, shown: int) -> str:
+    """Join the first names, with the number of others."""
+    listed = list(names)
+    more = [f"{len(listed) - shown} more"] if len(listed) > shown else []
+    return sign.join([*listed[:shown], *more])
 
 
 def join_words(words: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ from pydantic import (
 from components.metrics.names import ScoreDirection
 from runner.disk import conf_folders
 from runner.disk.read_yaml import load_untrusted, value_at
-from runner.errors import ConfigError, display_path, nearest
+from runner.errors import ConfigError, display_path, first_mistake, nearest
 
 _PRINTED_NUMBER_PATTERN = re.compile(r"^(-?\d+(?:\.(\d+))?)(?:\((\d+(?:\.\d+)?)\))?$")
 Spread = Literal["se", "sd", "iqr"]
@@ -219,12 +219,8 @@ def load_published(name: str) -> Published:
         )
     try:
         return Published(**load_untrusted(path))
-    except ValidationError as errors:
-        first = errors.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(
-            f"{display_path(path)}: {where}: {first['msg'].removeprefix('Value error, ')}"
-        ) from None
+    except ValidationError as error:
+        raise ConfigError(f"{display_path(path)}: {first_mistake(error)}") from None
     except (TypeError, AttributeError):
         raise ConfigError(f"{display_path(path)}: must be a mapping of keys to values") from None
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from runner.record.facts import Facts, read_facts_or_warn
+from runner.record.folders import name_run
 from runner.record.scores import final_scores, pool
 from runner.statistics.standard_error import mean_columns
 from runner.sweep.outcomes import JobOutcome
@@ -72,7 +73,7 @@ def _describe_row(jobs: list[JobOutcome], best: Facts | None) -> tuple[dict[str,
     if best is not None:
         trials = [set(trial["overrides"]) for trial in best["best"]]
         row["best"] = any(trial <= set(job.overrides) for trial in trials for job in jobs)
-    row["records"] = " ".join(f"{folder.parent.name}/{folder.name}" for folder in records)
+    row["records"] = " ".join(map(name_run, records))
     failed = (job.message for job in jobs if job.state == "failed")
     return mean_columns(values, " SE"), row | {"failed because": _join_distinct("; ", failed)}
 

@@ -19,11 +19,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from runner.disk.read_yaml import load_untrusted
 from runner.disk.secrets import mask_secrets
 from runner.errors import ConfigError, first_line
 from runner.record.checks import verdict
-from runner.record.facts import Facts, flatten, load_facts
+from runner.record.facts import Facts, flatten, load_facts, read_config
 from runner.record.lines import Line, read_lines
 from runner.statistics.standard_error import mean_se
 from runner.tracking.names import cut, key, keys
@@ -65,7 +64,7 @@ class RecordContent:
             facts = load_facts(folder)
             if facts is None:
                 raise InvalidRecordError("run.json is damaged")
-            config = load_untrusted(folder / "config.yaml")
+            config = read_config(folder)
             lines = read_lines(folder)
         except (OSError, ValueError, ConfigError) as error:
             raise InvalidRecordError(f"cannot be read ({first_line(error)})") from None

@@ -20,6 +20,7 @@ from pathlib import Path
 from runner.catalogue.settings import Settings
 from runner.disk.lock import is_locked
 from runner.record.facts import read
+from runner.record.folders import name_run
 from runner.tracking.marks import Marks, read_marks
 from runner.tracking.pages import find_server, page_of_record
 from runner.tracking.request import queue, request_push
@@ -94,7 +95,7 @@ class Handover:
     def ui_command(self) -> str:
         """Command that opens the run's page."""
         folder = "" if self.output_dir == Path("outputs") else f" --output-dir {self.output_dir}"
-        return f"runner ui {self.folder.parent.name}/{self.folder.name}{folder}"
+        return f"runner ui {name_run(self.folder)}{folder}"
 
     @property
     def complete(self) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from runner.disk.inside import real_file
 from runner.errors import ConfigError
+from runner.record.files import list_files
 from runner.tracking.content import InvalidRecordError, RecordContent
 
 FILES = ("config.yaml", "run.json", "metrics.jsonl", "references.bib")
@@ -21,13 +22,10 @@ def files_to_upload(folder: Path, content: RecordContent) -> Iterator[Path]:
     """
     checkpoints = ["checkpoints"] if content.config.get("tracking_checkpoints") else []
     names = [*FILES, *content.facts["artefacts"]]
-    folders = [folder / name for name in (*FOLDERS, *checkpoints)]
-    below = [path for parent in folders for path in sorted(parent.rglob("*"))]
-    for path in [*(folder / name for name in names), *below]:
-        if path.is_file():
-            try:
-                yield real_file(folder, str(path.relative_to(folder)), "artefacts")
-            except (ConfigError, ValueError):
-                raise InvalidRecordError(
-                    f"{path.name} lies outside the record and is not uploaded"
-                ) from None
+    for path in list_files(folder, names, [*FOLDERS, *checkpoints]):
+        try:
+            yield real_file(folder, str(path.relative_to(folder)), "artefacts")
+        except (ConfigError, ValueError):
+            raise InvalidRecordError(
+                f"{path.name} lies outside the record and is not uploaded"
+            ) from None

@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 from runner.disk.atomic import write_bytes
 from runner.disk.plain_file import parse_json
 from runner.disk.zips import open_zip
-from runner.errors import ConfigError
+from runner.errors import ConfigError, first_mistake
 from runner.terminal.plain import plain
 
 FORMAT = 1  # version of the format; a reader refuses others
@@ -156,9 +156,7 @@ def _decode(parts: dict[str, bytes], path: Path) -> ModelFile:
         tensors = {name: value.clone() for name, value in load(parts[WEIGHTS]).items()}
         config, card, requirements = (parts[k].decode() for k in (CONFIG, CARD, REQUIREMENTS))
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"{path}: {MODEL} is damaged ({key}: {first['msg']}); {hint}") from None
+        raise ConfigError(f"{path}: {MODEL} is damaged ({first_mistake(error)}); {hint}") from None
     except (SafetensorError, UnicodeDecodeError, ValueError) as error:
         raise ConfigError(f"{path}: damaged ({error}); {hint}") from None
     if forged := set(nonfinite_names(tensors)).difference(facts["nonfinite"]):

@@ -16,7 +16,6 @@ from components.contracts.predictive import GaussianMixture, Predictive, compone
 from runner.commands.resume import read_run_config
 from runner.compose.expand import all_parts
 from runner.disk.plain_file import read_plain
-from runner.disk.read_yaml import load_untrusted
 from runner.errors import ConfigError
 from runner.python.export.answers import Answers, TopicAnswers, answers_of
 from runner.python.export.described_problem import pack_problem
@@ -25,7 +24,7 @@ from runner.python.export.restored import RestoredRun, rebuild
 from runner.python.export.series_answers import SeriesAnswers
 from runner.record.checks import combine_checks, verdict
 from runner.record.code import installed_version
-from runner.record.facts import CHOSEN_ROLES
+from runner.record.facts import CHOSEN_ROLES, read_config
 from runner.report.compare import results_table
 from runner.report.compared_record import ComparedRecord
 from runner.report.comparison import scores_table
@@ -165,7 +164,7 @@ def write_card(facts: ModelFacts, record: Path, compared: ComparedRecord, answer
     values = {
         "facts": facts,
         "answers": answers,
-        "config": load_untrusted(record / "config.yaml"),
+        "config": read_config(record),
         "roles": CHOSEN_ROLES,
         "run": compared.facts,
         "scores": results_table(scores_table({"run": compared}))["run"].items(),
