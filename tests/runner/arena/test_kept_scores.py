@@ -22,8 +22,6 @@ MISSING = {
     f"importance sampling Gaussian; importance sampling Student; {NEW}",
     "posteriors_small": NEW,
     "attackers": "foolbox PGD (peer); torchattacks PGD (peer)",
-    "topics": "tomotopy (peer)",
-    "forecasts": "statsmodels (peer)",
     "uci": "AADM (α = 0.25), no discriminator; AADM (α = 0.75), no discriminator",
 }
 # Commits of kept scores that are not in the history.  Run these again; add none.
