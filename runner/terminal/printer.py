@@ -61,7 +61,6 @@ err = PlainConsole(stderr=True, soft_wrap=True)
 
 
 T = TypeVar("T")
-WIDE = 8  # largest number of readable columns
 
 
 def number(value: float) -> str:

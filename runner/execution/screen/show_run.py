@@ -21,13 +21,14 @@ from runner.record.checks import combine_checks, tally
 from runner.record.facts import Facts
 from runner.statistics.standard_error import mean_se
 from runner.terminal import json_lines
-from runner.terminal.printer import WIDE, announce, format_estimate, note, out
+from runner.terminal.printer import announce, format_estimate, note, out
 from runner.terminal.tables import measure_words, print_boxed, print_fact, print_json, print_marked
 from runner.terminal.typed_values import format_typed
 
 if TYPE_CHECKING:
     from runner.compose.resolve import ResolvedConfig
     from runner.tracking.handover import Handover
+WIDE = 8  # largest number of readable columns
 TREE_WIDTH = 100  # columns at which the tree of settings is folded
 PARTS = 20  # largest number of tasks or parameters in the table of results
 VERDICTS = {True: ("passed", "green"), False: ("FAILED", "bold red"), None: ("not checked", "dim")}
