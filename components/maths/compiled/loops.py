@@ -63,7 +63,8 @@ def _compile(loop: Callable[P, R], fast: bool, inline: bool, allocates: bool) ->
     from numba import config, njit  # imported here because it takes half a second
     from numba.extending import register_jitable
 
-    folder = _cache_folder(Path(inspect.getfile(loop)).parent)
+    functions = called_functions(loop)
+    folder = _cache_folder(frozenset(Path(inspect.getfile(f)).parent for f in functions))
     if folder is not None:
         vars(config)["CACHE_DIR"] = str(folder)  # missing in numba's stubs
     options: dict[str, Any] = {
@@ -72,7 +73,7 @@ def _compile(loop: Callable[P, R], fast: bool, inline: bool, allocates: bool) ->
         "_nrt": allocates and not inline,
         "no_cfunc_wrapper": True,  # for calls from C, which lengthen compilation by a tenth
     }
-    for function in called_functions(loop)[1:]:
+    for function in functions[1:]:
         register_jitable(forceinline=inline, **options)(function)
     return njit(loop, error_model="numpy", cache=folder is not None, **options)
 
@@ -90,15 +91,15 @@ def called_functions(loop: Callable[..., Any]) -> list[FunctionType]:
 
 
 @cache
-def _cache_folder(source_folder: Path) -> Path | None:
+def _cache_folder(source_folders: frozenset[Path]) -> Path | None:
     """Cache folder for compiled loops; None if no folder is writable.
 
-    There is a folder for each version of these sources and of the sources in the loop's folder.
-    numba itself checks only the file of the outermost function, which calls functions in other
-    files.
+    There is a folder for each version of these sources and of the sources in the folders of the
+    loop and of the functions that it calls.  numba itself checks only the file of the outermost
+    function.
     """
     sources = hashlib.sha256()
-    for place in sorted({Path(__file__).parent, source_folder}):
+    for place in sorted({Path(__file__).parent, *source_folders}):
         for source in sorted(place.glob("*.py")):
             sources.update(source.read_bytes())
     folder = platformdirs.user_cache_path("bayes-runner") / "compiled" / sources.hexdigest()[:16]

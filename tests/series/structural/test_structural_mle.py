@@ -122,7 +122,6 @@ def test_coordinates_keep_parameters_within_limits():
     [
         ("local_linear_trend", block("seasonal", period=5)),
         ("semilocal_trend", block("autoregressive", lags=3), "nerlove_arrow"),
-        ("local_level", block("regression", expected_size=None)),
     ],
 )
 def test_compiled_likelihood_and_scores_equal_the_differentiated_filter(blocks):

@@ -1,8 +1,10 @@
 """Columns drawn with the states integrated out, compared with the dense Gaussian and an enumeration
 of all models."""
 
+import inspect
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -10,6 +12,7 @@ from scipy import special, stats
 from support.runs.configured import component, double, draw_normal
 from support.series.structural_series import block, joint, model, problem
 
+from components.maths.compiled import loops
 from components.maths.compiled.loops import compiled
 from components.series.structural.compiled.simulation_smoother import (
     SystemMotion,
@@ -77,6 +80,13 @@ def _draw_all(white, slab, drawn, gamma, beta, work):
         for s in range(len(drawn.u)):
             numbers = SlabRandomNumbers(drawn.u[s, c], drawn.z[s, c])
             draw_columns(white, slab, 1.2, numbers, gamma[c], beta[c], work)
+
+
+def test_cache_depends_on_the_folders_of_all_called_functions(monkeypatch):
+    folders = []
+    monkeypatch.setattr(loops, "_cache_folder", folders.append)
+    loops._compile.__wrapped__(_draw_all.__wrapped__, False, False, True)
+    assert Path(inspect.getfile(draw_columns)).parent in folders[0]
 
 
 def test_chains_follow_the_law_of_the_enumerated_models():
