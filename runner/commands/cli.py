@@ -19,6 +19,7 @@ from typing import TextIO
 
 from runner.commands.sub_commands import COMMANDS
 
+SHORTEST_NAME = 4  # characters of a run's name in a message about it
 HELP_WORDS = ("-h", "--help", "help")
 HELP = """runner: experiments in Bayesian and adversarial machine learning
 
@@ -176,7 +177,10 @@ def _answer(argv: list[str]) -> str | int | None:
 
 
 def _describe_misplaced_run(argv: list[str]) -> str:
-    """Message for a failed command line with the name of a run, if its command takes no runs."""
+    """Message for a failed command line with the name of a run, if its command takes no runs.
+
+    Shorter words are values of options, such as the number of jobs, and not beginnings of names.
+    """
     from runner.errors import ConfigError
     from runner.record.folders import find, name_run
     from runner.terminal.arguments import parse_output_dir
@@ -184,6 +188,8 @@ def _describe_misplaced_run(argv: list[str]) -> str:
     command = COMMANDS.get(argv[0])
     output_dir, words = parse_output_dir(argv)
     for word in [] if command and "<run>" in command.usage else words:
+        if len(word) < SHORTEST_NAME:
+            continue
         with suppress(ConfigError, OSError):
             name = name_run(find(word, output_dir))
             return (
