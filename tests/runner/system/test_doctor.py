@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from components.datasets import files
+from runner.errors import first_line
 from runner.system import doctor, machine
 
 
@@ -198,3 +199,7 @@ def test_doctor_changes_nothing(tmp_path, monkeypatch, capsys):
     out = capsys.readouterr().out
     assert "outputs: " in out
     assert "mlflow: " in out
+
+
+def test_error_without_a_message_is_named_by_its_type():
+    assert first_line(ValueError()) == "ValueError"
