@@ -150,6 +150,9 @@ class PoissonMixture:
 Predictive = GaussianMixture | Categorical | PoissonMixture
 # ∂/∂f of its inputs, logits [S, B, T, C] -> ∂/∂x, shaped like x
 Reverse = Callable[[Tensor], Tensor]
+# outputs with the map from ∂/∂f to ∂/∂x, without an autograd graph; None if not available
+ReversedPredictive = tuple[Predictive, Reverse] | None
+ReversedOutputs = tuple[Tensor, Reverse] | None
 
 
 def is_finite(predictive: Predictive) -> Tensor:

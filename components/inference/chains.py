@@ -19,10 +19,10 @@ from components.contracts.capabilities import (
     TrainingStart,
     WarmStart,
 )
-from components.contracts.problems import Batch, BatchKind, Rows
+from components.contracts.capabilities.densities import DataBatch
+from components.contracts.problems import BatchKind, Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Problem, SeriesProblem
-from components.contracts.sequences import Series
 from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
@@ -36,7 +36,7 @@ from components.problems.unlabelled import Unlabelled
 
 SampleableProblem = Supervised | Density | SeriesProblem | Unlabelled  # problems with a log joint
 # views of data: rows with or without labels, a whole series, or None for a density
-ModelBatch = Batch | Rows | Series | None
+ModelBatch = DataBatch | None
 
 
 NAMED = 5  # number of chains listed in a message
@@ -101,7 +101,7 @@ def first_batch(problem: Problem | None, batch_kind: BatchKind, rng: Rng) -> Mod
     return None if problem is None else next(iter(problem.batches(batch_kind, rng, 0, 1)))[1]
 
 
-def training_data(problem: SampleableProblem) -> Batch | Rows | Series | None:
+def training_data(problem: SampleableProblem) -> ModelBatch:
     """All training data; None if there are no data."""
     if isinstance(problem, SeriesProblem):
         return problem.series

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import ClosedFormScore, LogJoint
+from components.contracts.capabilities.densities import DataBatch
 from components.contracts.costs.counts import counting_gradients
-from components.contracts.problems import Batch, Rows
-from components.contracts.sequences import Series
+from components.contracts.problems import Batch
 from components.errors import ConfigMismatchError
 
 
@@ -26,7 +26,7 @@ def has_score(model: LogJoint) -> TypeGuard[ClosedFormScore]:
     return _has_score(type(model))
 
 
-def log_joint(model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None) -> Tensor:
+def log_joint(model: LogJoint, theta: Tensor, batch: DataBatch | None) -> Tensor:
     """Unbiased estimate log p(θ) + N/B Σ_b log p(y_b | θ) of the log joint of all N rows.
 
     θ [K, P] -> [K].  ``batch`` None represents no data (a density problem).
@@ -39,14 +39,14 @@ def log_joint(model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | Non
     return log_prior + batch.scale * model.log_likelihood(theta, batch).sum(1)
 
 
-def finite_log_joint(model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None) -> Tensor:
+def finite_log_joint(model: LogJoint, theta: Tensor, batch: DataBatch | None) -> Tensor:
     """``log_joint`` [n] without gradient, −∞ where it is not finite."""
     value = log_joint(model, theta, batch).detach()
     return value.masked_fill(~torch.isfinite(value), -torch.inf)
 
 
 def value_and_gradient(
-    model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None
+    model: LogJoint, theta: Tensor, batch: DataBatch | None
 ) -> tuple[Tensor, Tensor]:
     """Log joint [K] and its gradient [K, P]; chains do not interact, so one backward pass serves
     all K.
@@ -68,9 +68,7 @@ def value_and_gradient(
     return value.detach(), gradient
 
 
-def log_joint_gradient(
-    model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None
-) -> Tensor:
+def log_joint_gradient(model: LogJoint, theta: Tensor, batch: DataBatch | None) -> Tensor:
     """Only the gradient [K, P], so that a closed form need not compute the value."""
     if not isinstance(batch, Batch) or not has_score(model):
         return value_and_gradient(model, theta, batch)[1]

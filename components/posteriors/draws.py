@@ -19,7 +19,7 @@ from components.contracts.capabilities import (
 )
 from components.contracts.capabilities.networks import CastableNetwork, ReversesPredictive
 from components.contracts.checks import Check
-from components.contracts.predictive import Predictive, Reverse
+from components.contracts.predictive import Predictive, ReversedPredictive
 from components.contracts.problems import Rows
 from components.contracts.roles import FinishedRun
 from components.contracts.sequences import Series
@@ -151,7 +151,7 @@ class Draws:
         before a draw is stored."""
         return self.predictive(self._equal_weight_draws(generator), x)
 
-    def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
+    def reverse(self, x: Tensor, generator: torch.Generator) -> ReversedPredictive:
         """Predictive, and a function from ∂/∂f [S, B, T, C] to ∂/∂x [B, D] without autograd graph;
         None if not available for the model."""
         if self.log_weights is not None or not isinstance(self.model, ReversesPredictive):

@@ -9,7 +9,12 @@ import torch
 
 from components.contracts.capabilities import Network
 from components.contracts.capabilities.networks import CastableNetwork, ReversesInputs
-from components.contracts.predictive import Categorical, GaussianMixture, Predictive, Reverse
+from components.contracts.predictive import (
+    Categorical,
+    GaussianMixture,
+    Predictive,
+    ReversedPredictive,
+)
 from components.maths.spacing import sample_rows
 
 N = TypeVar("N", bound=Network)
@@ -36,9 +41,7 @@ class Networks(Generic[N]):
         rows = sample_rows(len(self.networks), n, generator)
         return Networks(tuple(self.networks[k] for k in rows.tolist()))
 
-    def reverse(
-        self, x: torch.Tensor, generator: torch.Generator
-    ) -> tuple[Predictive, Reverse] | None:
+    def reverse(self, x: torch.Tensor, generator: torch.Generator) -> ReversedPredictive:
         """Predictive, and a function from ∂/∂f [K, B, T, C] to ∂/∂x [B, D] without autograd graph;
         None if not available for a network."""
         pairs = [

@@ -12,7 +12,11 @@ from torch.nn.functional import one_hot
 
 from components.contracts.capabilities import Network
 from components.contracts.capabilities.networks import ReversesInputs
-from components.contracts.predictive import Categorical, Predictive, Reverse, top_class
+from components.contracts.predictive import (
+    Categorical,
+    ReversedPredictive,
+    top_class,
+)
 from components.maths.divergences.binomial_bound import lower_bound
 from components.maths.exponential.standard_draws import standard_normal
 from components.posteriors.point_estimate import PointEstimate
@@ -54,7 +58,7 @@ class SmoothedNetwork:
         f = torch.cat([self.network(z).unflatten(0, (-1, len(x))) for z in blocks])
         return Categorical(vote_logits(f)[None])
 
-    def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
+    def reverse(self, x: Tensor, generator: torch.Generator) -> ReversedPredictive:
         """Predictive, and a function from ∂/∂f [1, B, T, C] to ∂/∂x [B, D] without autograd graph;
         None if not available for the network."""
         network = self.network

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import OwnInputs, ThetaPredictive
 from components.contracts.capabilities.networks import CastableNetwork, ReversesPredictive
-from components.contracts.predictive import Categorical, Predictive, Reverse
+from components.contracts.predictive import Categorical, Predictive, Reverse, ReversedPredictive
 from components.maths.spacing import sample_rows
 
 
@@ -25,7 +25,7 @@ class Particles:
         """K⁻¹ Σ_k p(y|x, θ_k) at x [B, D]; differentiable in x."""
         return self.model.predictive(self.theta, x)
 
-    def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
+    def reverse(self, x: Tensor, generator: torch.Generator) -> ReversedPredictive:
         """Predictive, and a function from ∂/∂f [K, B, T, C] to ∂/∂x [B, D] without autograd graph;
         None if not available for the model."""
         return (

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import Network
 from components.contracts.capabilities.networks import CastableNetwork, ReversesInputs
-from components.contracts.predictive import Predictive, Reverse
+from components.contracts.predictive import Predictive, ReversedPredictive
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class PointEstimate:
         """Predictive of the network at x [B, D], S = 1; differentiable in x."""
         return self.network.output_predictive(self.network(x)[None])
 
-    def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
+    def reverse(self, x: Tensor, generator: torch.Generator) -> ReversedPredictive:
         """Predictive, and a function from ∂/∂f [1, B, T, C] to ∂/∂x [B, D] without autograd graph;
         None if not available for the network."""
         both = self.network.reverse(x) if isinstance(self.network, ReversesInputs) else None

@@ -12,6 +12,8 @@ from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
 
+DataBatch = Batch | Rows | Series
+
 
 @runtime_checkable
 class LogJoint(Protocol, metaclass=ModuleProtocol):
@@ -35,7 +37,7 @@ class LogJoint(Protocol, metaclass=ModuleProtocol):
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor: ...  # [n, P]
 
     # [K, B], unscaled
-    def log_likelihood(self, theta: Tensor, batch: Batch | Rows | Series) -> Tensor: ...
+    def log_likelihood(self, theta: Tensor, batch: DataBatch) -> Tensor: ...
 
     def log_prior(self, theta: Tensor) -> Tensor: ...  # [K]
 
@@ -98,7 +100,7 @@ class Collapsed(LogJoint, ClosedFormScore, Protocol):
     def rest(self, theta: Tensor) -> Tensor: ...  # θ [K, P] -> θ₋ [K, P']
 
     def complete(
-        self, rest: Tensor, batch: Batch | Rows | Series, generator: torch.Generator
+        self, rest: Tensor, batch: DataBatch, generator: torch.Generator
     ) -> Tensor: ...  # θ [K, P], w drawn from p(w | θ₋, y)
 
 

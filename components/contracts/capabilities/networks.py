@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from components.contracts.capabilities.modules import ModuleProtocol, Trainable
-from components.contracts.predictive import Predictive, Reverse
+from components.contracts.predictive import Predictive, ReversedOutputs, ReversedPredictive
 from components.contracts.problems import Batch
 
 Affine = Callable[[int, Tensor], Tensor]  # (layer, h) -> h W_lᵀ + b_l
+Layers = list[tuple[Tensor, Tensor]]  # (W [..., out, in], b [..., out]) of each layer
 
 
 @runtime_checkable
@@ -90,8 +91,8 @@ class AffineLayers(WeightSpace, Protocol):
     Noise on their outputs can replace noise on weights.
     """
 
-    # [..., P] -> (W [..., out, in], b [..., out])
-    def layers(self, theta: Tensor) -> list[tuple[Tensor, Tensor]]: ...
+    # of θ [..., P]
+    def layers(self, theta: Tensor) -> Layers: ...
 
     # affine(l, h) computes h W_lᵀ + b_l
     def propagate(self, x: Tensor, affine: Affine) -> Tensor: ...
@@ -105,7 +106,7 @@ class ReversesInputs(Protocol):
     """
 
     # f [B, T, C]; ∂/∂f [B, T, C] -> ∂/∂x [B, D]
-    def reverse(self, x: Tensor) -> tuple[Tensor, Reverse] | None: ...
+    def reverse(self, x: Tensor) -> ReversedOutputs: ...
 
 
 @runtime_checkable
@@ -117,7 +118,7 @@ class ReversesPredictive(Protocol):
 
     def predictive_reversed(
         self, theta: Tensor, x: Tensor
-    ) -> tuple[Predictive, Reverse] | None: ...  # a mixture of K; ∂/∂f [K, B, T, C] -> ∂/∂x
+    ) -> ReversedPredictive: ...  # a mixture of K; ∂/∂f [K, B, T, C] -> ∂/∂x
 
 
 @runtime_checkable

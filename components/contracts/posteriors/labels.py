@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from components.contracts.predictive import Predictive, Reverse
+from components.contracts.predictive import Predictive, ReversedPredictive
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,9 +42,7 @@ class PredictsInReverse(Predicts, Protocol):
 
     def reverse(
         self, x: Tensor, generator: torch.Generator
-    ) -> (
-        tuple[Predictive, Reverse] | None
-    ): ...  # ``predict``, and ∂/∂f [S, B, T, C] of its logits -> ∂/∂x [B, D]
+    ) -> ReversedPredictive: ...  # ``predict``, and ∂/∂f [S, B, T, C] of its logits -> ∂/∂x [B, D]
 
 
 @runtime_checkable

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import torch
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, ValidationInfo
 from torch import Tensor
 from typing_extensions import TypeVar
 
@@ -23,6 +23,8 @@ ZeroToBelowOne = Annotated[float, Field(ge=0, lt=1)]
 AboveZeroToOne = Annotated[float, Field(gt=0, le=1)]
 BetweenZeroAndOne = Annotated[float, Field(gt=0, lt=1)]
 AtLeastTwo = Annotated[int, Field(ge=2)]
+LearnableScale = Literal["learned"] | PositiveFloat
+PositivePair = Annotated[list[PositiveFloat], Field(min_length=2, max_length=2)]
 T = TypeVar("T", int, float)
 # Type parameters of roles.
 P = TypeVar("P", default=Any)  # a problem

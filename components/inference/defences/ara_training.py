@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
 
 import torch
-from pydantic import Field, NonNegativeFloat, PositiveFloat
+from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
 from components.attackers.input_space import input_space
 from components.contracts.capabilities.densities import PredictiveLogJoint
 from components.contracts.problems import Batch
-from components.contracts.roles import Info
+from components.contracts.roles import Info, PositivePair
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.inference.chains import init_for_training
@@ -64,7 +63,7 @@ class ARATraining(ParticleDefence[AdversarialChains]):
     attacker_uncertainty: bool
     defender_uncertainty: bool
     attack_step: PositiveFloat
-    attack_beta: Annotated[list[PositiveFloat], Field(min_length=2, max_length=2)]
+    attack_beta: PositivePair
     attack_steps: PositiveFloat
     attack_temperature: NonNegativeFloat
 

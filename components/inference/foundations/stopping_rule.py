@@ -8,13 +8,20 @@ from typing import Annotated
 
 import numpy as np
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import BetaPosterior
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
-from components.contracts.roles import BetweenZeroAndOne, Inference, Info, NonEmptyList, ZeroToOne
+from components.contracts.roles import (
+    BetweenZeroAndOne,
+    Inference,
+    Info,
+    NonEmptyList,
+    PositivePair,
+    ZeroToOne,
+)
 from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -76,7 +83,7 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
     width: BetweenZeroAndOne
     tails: PositiveInt
     thetas: list[ZeroToOne]
-    nature: Annotated[list[PositiveFloat], Field(min_length=2, max_length=2)] | None
+    nature: PositivePair | None
     simulations: PositiveInt
 
     def _ends(self, p: Array, lengths: Array) -> dict[Rule, Array]:

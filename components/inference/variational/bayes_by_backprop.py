@@ -4,16 +4,16 @@ from draws of whole networks."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveFloat, model_validator
+from pydantic import NonNegativeInt, model_validator
 from torch import Tensor
 
 from components.contracts.checks import NamedScores
 from components.contracts.posteriors import Analyses
 from components.contracts.problems import Batch
-from components.contracts.roles import BetweenZeroAndOne
+from components.contracts.roles import BetweenZeroAndOne, PositivePair
 from components.inference.gaussian_weights.mean_field import (
     MeanField,
     MeanFieldMethod,
@@ -77,7 +77,7 @@ class BayesByBackprop(MeanFieldMethod):
     divergence: Divergence
     prior: Literal["network", "scale_mixture"]
     mixture_share: BetweenZeroAndOne
-    mixture_stds: Annotated[list[PositiveFloat], Field(min_length=2, max_length=2)]
+    mixture_stds: PositivePair
     measured: NonNegativeInt
 
     @model_validator(mode="after")

@@ -8,8 +8,8 @@ from abc import abstractmethod
 import torch
 from torch import Tensor, nn
 
-from components.contracts.problems import Batch, RowBatch, Rows
-from components.contracts.sequences import Series
+from components.contracts.capabilities.densities import DataBatch
+from components.contracts.problems import RowBatch
 from components.gradients.by_parameter import Called
 from components.inference.rowwise_log_joint import RowwiseLogJoint
 from components.inference.variational.global_gaussian import bound_in_chunks
@@ -82,7 +82,7 @@ class FlexibleGuide(nn.Module):
         return self._like().new_zeros(())
 
     @torch.no_grad()
-    def elbo(self, data: Batch | Rows | Series, noise: Tensor) -> Tensor:
+    def elbo(self, data: DataBatch, noise: Tensor) -> Tensor:
         """The bound for all N rows [] from K draws, ε [K, P]."""
         return bound_in_chunks(self._like().new_zeros(()), self.elbo_rows, data, noise)
 

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from components.contracts.capabilities import CAPABILITIES, RowGuide
+from components.contracts.capabilities.densities import DataBatch
 from components.contracts.plugins.protocols import protocols_of
 from components.contracts.problems import Batch, RowBatch, Rows
-from components.contracts.sequences import Series
 from components.inference.rowwise_log_joint import RowwiseLogJoint
 from components.maths.cholesky import LOG_2PI
 from components.maths.divergences.gaussian_kl import kl_diagonal, kl_gaussian
@@ -26,7 +26,7 @@ CHUNK = 100  # rows processed together in estimates of the full bound
 def bound_in_chunks(
     start: Tensor,
     elbo_rows: Callable[[RowBatch, Tensor], Tensor],
-    data: Batch | Rows | Series,
+    data: DataBatch,
     noise: Tensor,
 ) -> Tensor:
     """start + Σ_b mean_k elbo_rows [] over all N rows from K draws, ε [K, P]."""
@@ -135,7 +135,7 @@ class GlobalGaussian(nn.Module):
         return kl_gaussian(self.mean, self.scale_tril, torch.zeros_like(s), s.diag())
 
     @torch.no_grad()
-    def elbo(self, data: Batch | Rows | Series, noise: Tensor) -> Tensor:
+    def elbo(self, data: DataBatch, noise: Tensor) -> Tensor:
         """The bound for all N rows [] from K draws, ε [K, P]."""
         return bound_in_chunks(-self.kl(), self.elbo_rows, data, noise)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from components.contracts.roles import LearnableScale
 from components.maths.cholesky import LOG_2PI
 from components.models.latent.perceptron import Perceptron
 
@@ -57,7 +56,7 @@ class GaussianModel(nn.Module):
 
     log_noise: Tensor
 
-    def __init__(self, network: Perceptron, x: Tensor, noise: float | Literal["learned"]):
+    def __init__(self, network: Perceptron, x: Tensor, noise: LearnableScale):
         super().__init__()
         self.network = network
         network.layers[-1].bias.data.copy_(x.mean(0))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
+from components.contracts.roles import LearnableScale, Model
 from components.contracts.streams import Rng
 from components.models.latent.amortised import Amortised, Scale, gaussian_guide
 from components.models.latent.generative import BernoulliModel, GaussianModel
@@ -44,7 +44,7 @@ class VAE(Model[Unlabelled, AutoEncoder]):
     latent_dim: PositiveInt
     widths: list[PositiveInt]
     activation: Activation
-    noise: Literal["learned"] | Annotated[float, Field(gt=0)]
+    noise: LearnableScale
     guide: Literal["shared", "separate"]
     scale: Scale
 

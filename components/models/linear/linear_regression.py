@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 import torch
 from pydantic import PositiveFloat
@@ -14,7 +13,7 @@ from components.contracts.capabilities import CoordinateAscent, LinearSmoother, 
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import ONE_REAL_LABEL
-from components.contracts.roles import Model
+from components.contracts.roles import LearnableScale, Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.cholesky import LOG_2PI
@@ -219,7 +218,7 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
 
     prior_scale: PositiveFloat
     intercept_scale: PositiveFloat | None
-    noise: Literal["learned"] | PositiveFloat
+    noise: LearnableScale
     noise_shape: PositiveFloat
     noise_scale: PositiveFloat
 

@@ -40,6 +40,11 @@ def expected_log_joint(
     return joint - (a_0 + 1) * log_noise - b_0 * (a / b)
 
 
+def penalised_loss(penalty: Tensor, m: Tensor, X: Tensor, y: Tensor) -> Tensor:
+    """‖y − Xm‖² + Σ λm² [S] at m [S, D]."""
+    return (y - m @ X.T).square().sum(1) + (penalty * m.square()).sum(1)
+
+
 @dataclass(frozen=True)
 class LinearAscent:
     """q(β) q(σ²) = N(β | m, V) InvGamma(σ² | a, b) of y ~ N(Xβ, σ²), β | σ² ~ N(0, σ² diag(λ)⁻¹);
@@ -66,8 +71,7 @@ class LinearAscent:
         X, y = self.select(batch)
         gram = X.T @ X + self.penalty.diag()
         m = factors["m"]
-        at_mean = (y - m @ X.T).square().sum(1) + (self.penalty * m.square()).sum(1)
-        return at_mean + (gram * factors["V"]).sum((1, 2))
+        return penalised_loss(self.penalty, m, X, y) + (gram * factors["V"]).sum((1, 2))
 
     def cycle(self, factors: Factors, batch: Batch) -> Factors:
         posterior = coefficients(*self.select(batch), self.penalty)
@@ -193,7 +197,7 @@ class JointLinearAscent:
         precision = a / b
         log_noise = b.log() - a.digamma()  # E 1/σ², E log σ²
         gram = X.T @ X + self.penalty.diag()
-        square = (y - m @ X.T).square().sum(1) + (self.penalty * m.square()).sum(1)
+        square = penalised_loss(self.penalty, m, X, y)
         loss = precision * square + (gram * V).sum((1, 2))  # E[(‖y − Xβ‖² + Σ λβ²)/σ²]
         joint = expected_log_joint(self.penalty, self.noise, len(y), a, b, loss)
         normal_entropy = 0.5 * (torch.logdet(V) + D * (1 + LOG_2PI + log_noise))

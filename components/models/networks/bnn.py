@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
+from components.contracts.roles import LearnableScale, Model
 from components.contracts.streams import Rng
 from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
@@ -198,7 +198,7 @@ class BNN(Model[Supervised, BayesianNetwork]):
     precision: Literal["fixed", "learned"]
     precision_shape: PositiveFloat
     precision_rate: PositiveFloat
-    noise: Literal["learned"] | PositiveFloat
+    noise: LearnableScale
     noise_shape: PositiveFloat
     noise_rate: PositiveFloat
     noise_unit: PositiveFloat

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from components.contracts.capabilities.networks import Layers
 from components.errors import ConfigMismatchError
 from components.models.networks.activations import ACTIVATIONS, Activation, ActivationFunction
 from components.models.networks.strided_convolution import convolve, image_gradient
 from components.problems.supervised import Supervised
 
 Downsampling = Literal["pool", "stride"]
-Layers = list[tuple[Tensor, Tensor]]  # (W [..., out, in · k²], b [..., out]) of each convolution
 
 
 class ConvolutionSettings(NamedTuple):

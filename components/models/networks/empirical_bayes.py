@@ -9,8 +9,8 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from components.contracts.capabilities.networks import Affine
-from components.contracts.predictive import Predictive, Reverse
+from components.contracts.capabilities.networks import Affine, Layers
+from components.contracts.predictive import Predictive, ReversedOutputs
 from components.contracts.problems import Batch
 from components.models.networks.feed_forward import FeedForward
 
@@ -82,7 +82,7 @@ class EmpiricalBayesNetwork(nn.Module):
         """f [K, B, T, C] at θ [K, P]."""
         return self.network.outputs(self.with_biases(theta), x)
 
-    def reverse(self, x: Tensor) -> tuple[Tensor, Reverse] | None:
+    def reverse(self, x: Tensor) -> ReversedOutputs:
         """f [B, T, C], and a function from ∂/∂f to ∂/∂x [B, D]; None for convolutions."""
         return self.network.reverse_with_weights(self.with_biases(self.theta), x)
 
@@ -90,7 +90,7 @@ class EmpiricalBayesNetwork(nn.Module):
         """Copy with weights and buffers in another floating-point format, without gradients."""
         return copy.deepcopy(self).to(dtype).requires_grad_(False)
 
-    def layers(self, theta: Tensor) -> list[tuple[Tensor, Tensor]]:
+    def layers(self, theta: Tensor) -> Layers:
         """θ [..., P] as (W [..., out, in], b [..., out]) of each layer."""
         return self.network.layers(self.with_biases(theta))
 

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from components.contracts.capabilities import Dropout
 from components.contracts.capabilities.margins import BoundsMargins, MarginBounds
-from components.contracts.capabilities.networks import Affine
-from components.contracts.predictive import Predictive, Reverse
-from components.contracts.roles import Model, ZeroToBelowOne
+from components.contracts.capabilities.networks import Affine, Layers
+from components.contracts.predictive import ReversedOutputs, ReversedPredictive
+from components.contracts.roles import LearnableScale, Model, ZeroToBelowOne
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.compiled.affine import affine
@@ -103,7 +102,7 @@ class FeedForward(FlatNetwork, BoundsMargins):
         activation: Activation,
         dropout: float,
         prior_std: float,
-        noise: float | Literal["learned"],
+        noise: LearnableScale,
         noise_init: float,
         noise_spread: float | None,
         convolutions: ConvolutionSettings | None = None,
@@ -143,7 +142,7 @@ class FeedForward(FlatNetwork, BoundsMargins):
         return torch.cat([theta, log_noise.to(generator.device)], 1)
 
     # Forward pass
-    def layers(self, theta: Tensor, first: int | None = None) -> list[tuple[Tensor, Tensor]]:
+    def layers(self, theta: Tensor, first: int | None = None) -> Layers:
         """θ [..., P] as (W [..., out, in], b [..., out]) of each layer.
 
         θ may hold only the first ``first`` layers.
@@ -210,8 +209,7 @@ class FeedForward(FlatNetwork, BoundsMargins):
     ) -> Tensor:
         """``forward`` with other weights θ [P]."""
         layers = self.layers(theta)
-        h = x if self.front is None else self.front(x, layers[: self.first])
-        f = self.propagate(h, lambda layer, h: affine(h, *layers[layer]), generator, passes)
+        f = self.propagate(self._forward(x, layers), _layer_map(layers), generator, passes)
         return f if passes is None or f.ndim == 4 else f.expand(passes, *f.shape)
 
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
@@ -228,16 +226,16 @@ class FeedForward(FlatNetwork, BoundsMargins):
         layers = self.layers(theta, len(self.shapes) - 1)
         return self._hidden(self._forward(x, layers), _batch_layers(layers))
 
-    def _forward(self, x: Tensor, layers: list[tuple[Tensor, Tensor]]) -> Tensor:
+    def _forward(self, x: Tensor, layers: Layers) -> Tensor:
         return x if self.front is None else self.front(x, layers[: self.first])
 
     # Backward pass to the inputs
-    def reverse(self, x: Tensor) -> tuple[Tensor, Reverse] | None:
+    def reverse(self, x: Tensor) -> ReversedOutputs:
         """f [B, T, C] with the module's weights, and a function from ∂/∂f to ∂/∂x [B, D]; None for
         convolutions with pooling or on a device."""
         return self.reverse_with_weights(self.theta, x)
 
-    def reverse_with_weights(self, theta: Tensor, x: Tensor) -> tuple[Tensor, Reverse] | None:
+    def reverse_with_weights(self, theta: Tensor, x: Tensor) -> ReversedOutputs:
         """``reverse`` with other weights θ [P]; for K weight vectors [K, P] f [K, B, T, C], and the
         sum of their derivatives."""
         if self.front is not None:
@@ -245,11 +243,7 @@ class FeedForward(FlatNetwork, BoundsMargins):
         with torch.no_grad():
             layers = self.layers(theta)
             shared = x.ndim < theta.ndim + 1
-            through = (
-                _batch_layers(layers)
-                if theta.ndim == 2
-                else lambda layer, h: affine(h, *layers[layer])
-            )
+            through = _batch_layers(layers) if theta.ndim == 2 else _layer_map(layers)
             f, activations = forward(x, through, len(layers), self.bend)
         weights = [weight for weight, _ in layers]
         outputs = f.unflatten(-1, (self.n_tasks, self.n_outputs))
@@ -257,7 +251,7 @@ class FeedForward(FlatNetwork, BoundsMargins):
 
     def _reverse_convolutions(
         self, front: Convolutions, theta: Tensor, x: Tensor
-    ) -> tuple[Tensor, Reverse] | None:
+    ) -> ReversedOutputs:
         if theta.ndim == 2 or not front.is_reversible(x):
             return None
         with torch.no_grad():
@@ -265,16 +259,14 @@ class FeedForward(FlatNetwork, BoundsMargins):
             h, to_image = front.reverse(x, layers[: self.first], self.bend)
             (weight, bias), *above = layers[self.first :]
             layers = [(front.by_pixel(weight), bias), *above]
-            f, activations = forward(
-                h, lambda layer, h: affine(h, *layers[layer]), len(layers), self.bend
-            )
+            f, activations = forward(h, _layer_map(layers), len(layers), self.bend)
         weights = [weight for weight, _ in layers]
         outputs = f.unflatten(-1, (self.n_tasks, self.n_outputs))
         return outputs, lambda g: to_image(
             back(g.flatten(-2), weights, activations, self.bend, shared=False)
         )
 
-    def predictive_reversed(self, theta: Tensor, x: Tensor) -> tuple[Predictive, Reverse] | None:
+    def predictive_reversed(self, theta: Tensor, x: Tensor) -> ReversedPredictive:
         """Predictive of K particles θ [K, P] at x [B, D] or [K, B, D], and its reverse map.
 
         The reverse map takes ∂/∂f [K, B, T, C] to ∂/∂x.
@@ -310,7 +302,12 @@ class FeedForward(FlatNetwork, BoundsMargins):
         return LastLayerMarginal(self, sum(self.pieces[-2:]), self.features)
 
 
-def _batch_layers(layers: list[tuple[Tensor, Tensor]]) -> Affine:
+def _layer_map(layers: Layers) -> Affine:
+    """Affine maps of one network."""
+    return lambda layer, h: affine(h, *layers[layer])
+
+
+def _batch_layers(layers: Layers) -> Affine:
     """Batched affine maps of K networks, for h [B, in] or [K, B, in]: [K, B, out]."""
 
     def affine(layer: int, h: Tensor) -> Tensor:

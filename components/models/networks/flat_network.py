@@ -7,13 +7,14 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.contracts.problems import Batch
+from components.contracts.roles import LearnableScale
 from components.maths.cholesky import LOG_2PI
 from components.maths.exponential.standard_draws import standard_normal
 from components.models.networks.classifier import class_log_prob
@@ -49,7 +50,7 @@ class FlatNetwork(nn.Module):
         theta: Tensor,
         dropout: float,
         prior_std: float,
-        noise: float | Literal["learned"],
+        noise: LearnableScale,
         noise_init: float,
         noise_spread: float | None,
     ):

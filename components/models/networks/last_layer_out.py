@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from components.contracts.problems import Batch, Rows
-from components.contracts.sequences import Series
+from components.contracts.capabilities.densities import DataBatch
+from components.contracts.problems import Batch
 from components.maths.cholesky import LOG_2PI, half_log_det
 from components.maths.exponential.standard_draws import standard_normal
 from components.models.networks.flat_network import FlatNetwork
@@ -82,7 +82,7 @@ class LastLayerMarginal:
         weights = -0.5 * (z * z).sum(1) - s.log().sum() - 0.5 * self.below * LOG_2PI
         return weights + self.network.noise_log_prior(self._log_noise(rest))
 
-    def log_likelihood(self, rest: Tensor, batch: Batch | Rows | Series) -> Tensor:
+    def log_likelihood(self, rest: Tensor, batch: DataBatch) -> Tensor:
         """log p(y | θ₋) of all rows jointly, which are dependent without w: [K, 1]."""
         assert isinstance(batch, Batch)
         features = self.features(rest[:, : self.below], batch.x)
@@ -110,9 +110,7 @@ class LastLayerMarginal:
             density = (self.log_prior(rest) + self._evidence(fit, batch)).to(rest)
         return density, torch.cat(parts, 1)
 
-    def complete(
-        self, rest: Tensor, batch: Batch | Rows | Series, generator: torch.Generator
-    ) -> Tensor:
+    def complete(self, rest: Tensor, batch: DataBatch, generator: torch.Generator) -> Tensor:
         """θ [K, P] with w drawn from p(w | θ₋, y)."""
         assert isinstance(batch, Batch)
         with torch.no_grad():

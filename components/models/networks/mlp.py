@@ -17,7 +17,7 @@ from components.contracts.capabilities import (
     TrainingStart,
 )
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
+from components.contracts.roles import LearnableScale, Model
 from components.contracts.streams import Rng
 from components.models.networks.activations import Activation
 from components.models.networks.dense_network import DenseNetwork
@@ -56,10 +56,10 @@ class MLP(Model[Supervised, DenseNetwork | EmpiricalBayesNetwork]):
     widths: list[PositiveInt]
     activation: Activation
     dropout: DropoutRate
-    prior_std: Literal["learned"] | PositiveFloat
+    prior_std: LearnableScale
     prior_init: PositiveFloat
     biases: Literal["random", "point"]
-    noise: Literal["learned"] | PositiveFloat
+    noise: LearnableScale
     noise_init: PositiveFloat
     noise_spread: PositiveFloat | None
 

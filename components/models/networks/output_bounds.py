@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from components.contracts.capabilities.margins import MarginBounds
+from components.contracts.capabilities.networks import Layers
 from components.maths.intervals import (
     IntervalVector,
     Perturbations,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def network_margins(
-    layers: list[tuple[Tensor, Tensor]],
+    layers: Layers,
     front: Convolutions | None,
     activation: Activation,
     classes: int,
@@ -61,7 +62,7 @@ def network_margins(
 
 
 def _convolution_bounds(
-    front: Convolutions, layers: list[tuple[Tensor, Tensor]], inputs: Perturbations, unit: float
+    front: Convolutions, layers: Layers, inputs: Perturbations, unit: float
 ) -> IntervalVector:
     """Bounds of the features of K networks [K, B, F]."""
     parts = [
@@ -72,7 +73,7 @@ def _convolution_bounds(
 
 
 def _one_network(
-    front: Convolutions, layers: list[tuple[Tensor, Tensor]], inputs: Perturbations, unit: float
+    front: Convolutions, layers: Layers, inputs: Perturbations, unit: float
 ) -> IntervalVector:
     """Bounds of the features of one network [B, F]."""
     mean = front.mean.double()

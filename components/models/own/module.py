@@ -12,7 +12,7 @@ from torch.nn.parameter import UninitializedParameter
 
 from components.contracts.class_outputs import Outputs
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
+from components.contracts.roles import LearnableScale, Model
 from components.contracts.streams import Rng, seed_from
 from components.contracts.user_code import ImportPath, import_object, reraise_user_error
 from components.errors import ConfigMismatchError
@@ -54,7 +54,7 @@ class Module(Model[Supervised, ModuleNetwork]):
     prefix: str
     spread: NonNegativeFloat
     prior_std: PositiveFloat
-    noise: Literal["learned"] | PositiveFloat
+    noise: LearnableScale
     noise_init: PositiveFloat
     noise_spread: PositiveFloat | None
     sha256: str | None

@@ -13,6 +13,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
 from components.contracts.class_outputs import Outputs, to_logits
+from components.contracts.roles import LearnableScale
 from components.contracts.user_code import reraise_user_error
 from components.errors import ConfigMismatchError
 from components.models.networks.flat_network import FlatNetwork
@@ -75,7 +76,7 @@ class ModuleNetwork(FlatNetwork):
         inputs: Literal["flat", "image"],
         spread: float,
         prior_std: float,
-        noise: float | Literal["learned"],
+        noise: LearnableScale,
         noise_init: float,
         noise_spread: float | None,
         outputs: Outputs | None = None,

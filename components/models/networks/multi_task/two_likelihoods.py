@@ -5,7 +5,6 @@ per task.
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 from pydantic import PositiveFloat, PositiveInt
 
@@ -20,7 +19,7 @@ from components.contracts.capabilities import (
 )
 from components.contracts.plugins.protocols import protocols_of
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
+from components.contracts.roles import LearnableScale, Model
 from components.contracts.streams import Rng
 from components.models.networks.dense_network import DenseNetwork
 from components.models.networks.feed_forward import DropoutModel, DropoutRate
@@ -41,7 +40,7 @@ class DropoutNetworkSettings(DropoutModel):
     l2: PositiveFloat
     # real labels, noise variance of each task: learned | a number > 0, in units of the standardised
     # labels (not given; about 0.005 gives NLPPs similar to the published ones)
-    noise: Literal["learned"] | PositiveFloat
+    noise: LearnableScale
     noise_init: PositiveFloat  # initial noise variance when learned, > 0
 
     def build(self, problem: Supervised, rng: Rng) -> DenseNetwork:
@@ -63,7 +62,7 @@ class NormalPrior(Model[Supervised, DenseNetwork]):
     # real labels, noise variance of each task: learned | a number > 0, in units of the standardised
     # labels (not
     # given)
-    noise: Literal["learned"] | PositiveFloat
+    noise: LearnableScale
     # initial noise variance when learned, > 0; also the median of its prior
     noise_init: PositiveFloat
     # standard deviation of log σ² under its prior, > 0; null: flat (maximum likelihood)
