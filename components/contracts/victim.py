@@ -55,18 +55,15 @@ class Victim(Protocol):
     @property
     def image_shape(self) -> tuple[int, ...] | None:
         """(H, W) or (channels, H, W) of a row of x if it is an image."""
-        ...
 
     def facing(self, expectation: Expectation) -> Victim:
         """The same victim with the gradient of another expectation over draws."""
-        ...
 
     def soften(self, norm: NormName = "linf") -> Victim:
         """The same victim with gradients of log p(y|x) that do not vanish at confident predictions.
 
         Logits are tempered at those predictions, and for attacks in L1 at all predictions.
         """
-        ...
 
     def round_gradient(self, precision: Precision) -> Victim:
         """The same victim with its gradient computed in another floating-point format.
@@ -74,27 +71,22 @@ class Victim(Protocol):
         Raises:
             ConfigMismatchError: the victim has no copy in that format.
         """
-        ...
 
     def with_posterior(self, posterior: Predicts) -> Victim:
         """The same victim with another posterior: a surrogate, or the classifier without its
         defence."""
-        ...
 
     def answers(self, x: Tensor, generator: torch.Generator) -> Categorical:
         """The posterior predictive at x [B, D]."""
-        ...
 
     def is_stochastic(self, x: Tensor) -> bool:
         """True if two queries at the same input can return different answers.
 
         This holds for predictions that use fresh draws for each query.
         """
-        ...
 
     def broken(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
         """True for rows in which some observed label is not the predicted one [B] bool."""
-        ...
 
     def answer(
         self,
@@ -113,7 +105,6 @@ class Victim(Protocol):
         correctly classified if ``aim`` is False); the others count as not having reached it.
         ``towards`` [B, T] are classes; the criterion is taken against these only.
         """
-        ...
 
     def input_gradient(
         self,
@@ -124,15 +115,12 @@ class Victim(Protocol):
         where: Tensor | None = None,
     ) -> Tensor:
         """∇_x of log p(y|x) or of a criterion [B, D], without the test for misclassification."""
-        ...
 
     def jacobian(self, x: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """log p(t, c|x) [B, T, C] and its gradient with respect to the input [B, T, C, D]."""
-        ...
 
     def clip(self, x: Tensor) -> Tensor:
         """x clipped to the bounds."""
-        ...
 
 
 class FilterVictim(Protocol):
@@ -152,7 +140,6 @@ class FilterVictim(Protocol):
     def error(self, u: Tensor) -> Tensor:
         """The mean squared error of the filtered means under shifts u [R], with the attacker's
         weights."""
-        ...
 
     def gradient(self, u: Tensor) -> tuple[Tensor, Tensor]:
         """The error [R] and its gradient with respect to u [R, T, dy].
@@ -160,4 +147,3 @@ class FilterVictim(Protocol):
         Raises:
             ConfigMismatchError: the filter is not differentiable.
         """
-        ...

@@ -27,7 +27,6 @@ class QFunction(Protocol):
         a, b, target and a rate that is a tensor are [R].  A rate of 0 leaves a replicate
         unchanged.
         """
-        ...
 
     def state_dict(self) -> dict[str, Any]: ...
 

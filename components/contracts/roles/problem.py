@@ -40,25 +40,20 @@ class Problem(Protocol[Q]):
 
     def length(self, batch_kind: BatchKind) -> int | None:
         """Number of steps if the observations or episodes are finite; None if unlimited."""
-        ...
 
     def batches(
         self, batch_kind: BatchKind, rng: Rng, start: int, stop: int
     ) -> Iterator[tuple[int, Any]]:
         """Steps start+1 … stop with their batches, a pure function of the seed and the step."""
-        ...
 
     def score(self, posterior: Q, rng: Rng) -> NamedScores:
         """Scores by name: numbers, or [R] where replicates are a dimension."""
-        ...
 
     def draw(self, posterior: Q, rng: Rng) -> dict[str, Figure]:
         """Figures by name."""
-        ...
 
     def describe(self) -> dict[str, str]:
         """Facts for the terminal and the record."""
-        ...
 
 
 @runtime_checkable

@@ -51,16 +51,15 @@ class Banana(NormalStart):
 
         second_moment = torch.ones(self.dim, device=device, dtype=dtype)
         second_moment[:2] = torch.tensor([s**2, 1 + 2 * b**2 * s**4])
-        fourth_moment = torch.full((self.dim,), 3.0, device=device, dtype=dtype)
         # central moments of z_1² are 2s⁴ and 60s⁸
-        fourth_moment[0] = 3 * s**4
-        fourth_moment[1] = 3 + 12 * b**2 * s**4 + 60 * b**4 * s**8
+        of_second = 3 + 12 * b**2 * s**4 + 60 * b**4 * s**8
+        fourth_moment = setting.tensor([3 * s**4, of_second] + [3.0] * (self.dim - 2))
         bent = -b * ((3.2 * s) ** 2 - s**2), b * s**2  # z_2 = 0 at |θ_1| = 3.2 s, and at 0
         return self.make_density(
             setting,
             number_coordinates(self.dim),
             log_density,
-            mean=torch.zeros(self.dim, device=device, dtype=dtype),
+            mean=torch.zeros_like(second_moment),
             second_moment=second_moment,
             fourth_moment=fourth_moment,
             box=[(-3.5 * s, 3.5 * s), (min(bent) - 4, max(bent) + 4)]

@@ -23,6 +23,12 @@ MOMENTS = {  # E[θ], E[θ²], E[θ⁴]
     "multimodal": ([0.0, 0.0], [5.0, 1.0], [43.0, 3.0]),
     "x_shaped": ([0.0, 0.0], [2.0, 2.0], [12.0, 12.0]),
 }
+# mean, variance of both coordinates and their covariance, of each component
+PARTS = {
+    "banana": [((0, 0), 1.0, 0.9)],
+    "multimodal": [((-2, 0), 1.0, 0.0), ((2, 0), 1.0, 0.0)],
+    "x_shaped": [((0, 0), 2.0, 1.8), ((0, 0), 2.0, -1.8)],
+}
 BOXES = {
     "banana": [(-4.0, 4.0), (-3.0, 11.0)],
     "multimodal": [(-6.0, 6.0), (-4.0, 4.0)],
@@ -50,21 +56,11 @@ class PlanarToy(NormalStart):
         return f"{self.name}-{self.shape}".replace("_", "-")
 
     def load(self, rng: Rng, setting: Setting) -> Density:
-        def gaussian(
-            mean: tuple[float, float], variance: float, covariance: float
-        ) -> tuple[Tensor, Tensor]:
-            return setting.tensor(mean), setting.tensor(
-                [[variance, covariance], [covariance, variance]]
-            )
-
-        parts = {
-            "banana": [gaussian((0, 0), 1.0, 0.9)],
-            "multimodal": [gaussian((-2, 0), 1.0, 0.0), gaussian((2, 0), 1.0, 0.0)],
-            "x_shaped": [gaussian((0, 0), 2.0, 1.8), gaussian((0, 0), 2.0, -1.8)],
-        }[self.shape]
+        parts = PARTS[self.shape]
         bent = float(self.shape == "banana")
-        roots = torch.stack([torch.linalg.cholesky(c) for _, c in parts])
-        means = torch.stack([m for m, _ in parts])  # [M, 2]
+        covariances = [[[v, c], [c, v]] for _, v, c in parts]
+        roots = torch.linalg.cholesky(setting.tensor(covariances))
+        means = setting.tensor([mean for mean, _, _ in parts])  # [M, 2]
         whiten = torch.linalg.inv(roots)  # [M, 2, 2]
         log_weights = -roots.diagonal(dim1=1, dim2=2).log().sum(1) - math.log(
             2 * math.pi * len(parts)

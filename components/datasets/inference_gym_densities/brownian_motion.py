@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,7 +23,7 @@ def log_normal(scale: Tensor, centre: float, width: float) -> Tensor:
 def brownian_motion(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """x_1 ~ N(0, s²), x_t ~ N(x_{t−1}, s²), y_t ~ N(x_t, r²) where observed; s and r are given, or
     ~ LogNormal(0, 2²)."""
-    y = like.new_tensor([math.nan if v is None else v for v in data["observed"]])
+    y = like.new_tensor(np.array(data["observed"], float))  # null: NaN
     observed = ~y.isnan()
 
     def log_path(s: Tensor, r: Tensor, x: Tensor) -> Tensor:

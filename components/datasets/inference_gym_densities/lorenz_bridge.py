@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,7 +27,7 @@ def drift(u: Tensor) -> Tensor:
 def lorenz_bridge(data: dict[str, Any], like: Tensor) -> NamedTarget:
     """u_1 ~ N(0, I₃), u_t ~ N(u_{t−1} + h drift(u_{t−1}), h q² I), y_t ~ N(u_t1, r²) where
     observed; q and r are given, or ~ LogNormal(−1, 1)."""
-    y = like.new_tensor([math.nan if v is None else v for v in data["observed"]])
+    y = like.new_tensor(np.array(data["observed"], float))  # null: NaN
     observed = ~y.isnan()
     T = len(y)
     h = data["step_size"]

@@ -124,8 +124,7 @@ def latent_plane(problem: UnlabelledProblem, posterior: object, rng: Rng) -> Fig
         means = module.encode(test)[0].cpu()  # [B, 2]
     figure, (left_axis, right_axis) = new_figure(1, 2, width=4.6, height=4.7)
     show(left_axis, mosaic(images, SIDE, problem.image_shape))
-    left_axis.set_xlabel(r"quantiles of $z_1$")
-    left_axis.set_ylabel(r"quantiles of $z_2$")
+    left_axis.set(xlabel=r"quantiles of $z_1$", ylabel=r"quantiles of $z_2$")
     left_axis.set_title("E[x|z]", fontsize=9)
     if problem.test_classes is None:
         scatter(right_axis, means, s=8, linewidth=0, color=BLUE)

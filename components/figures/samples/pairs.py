@@ -41,6 +41,7 @@ def pairs(problem: Target | None, draws: HoldsDraws) -> Figures:
     high = values.amax(0)
     bins = min(MOST_BINS, math.ceil(2 * len(values) ** (1 / 3)))  # Rice's rule
     reach = 0.04 * (high - low).clamp_min(1e-12)
+    limits = torch.stack([low - reach, high + reach], 1).tolist()
     for i in range(d):
         for j in range(d):
             axis = axes[d * i + j]
@@ -48,13 +49,13 @@ def pairs(problem: Target | None, draws: HoldsDraws) -> Figures:
             if j > i:
                 axis.set_axis_off()
                 continue
-            axis.set_xlim(float(low[j] - reach[j]), float(high[j] + reach[j]))
+            axis.set_xlim(limits[j])
             if i == j:
                 axis.hist(values[:, i].numpy(), bins=bins, color=BLUE, alpha=0.75)
                 axis.set_yticks([])
                 axis.set_title(panels[i][0], fontsize=9)
             else:
-                axis.set_ylim(float(low[i] - reach[i]), float(high[i] + reach[i]))
+                axis.set_ylim(limits[i])
                 look = {"s": 4, "alpha": 0.35, "color": BLUE, "linewidth": 0, "rasterized": True}
                 scatter(axis, dots[:, [j, i]], **look)
                 scatter(axis, crosses[:, [j, i]], s=16, color=RED, marker="x", linewidth=1)

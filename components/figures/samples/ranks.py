@@ -46,7 +46,7 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> Figures:
 
     bins = min(20, n // FEWEST_EXPECTED)
     expected = n / bins
-    sd = math.sqrt(n / bins * (1 - 1 / bins) * (1 - 1 / chains))
+    margin = 1.96 * math.sqrt(expected * (1 - 1 / bins) * (1 - 1 / chains))
     chain_ids = np.unique(np.linspace(0, chains - 1, min(chains, MOST_CHAINS)).round().astype(int))
     height = max(2.4, 0.24 * len(chain_ids) + 1.0)
     figure, axes, columns = panel_grid(len(panels), width=2.8, height=height, sharey=True)
@@ -60,14 +60,14 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> Figures:
             base = -row
             axis.fill_between(
                 [0, 1],
-                base + scale * (expected - 1.96 * sd),
-                base + scale * (expected + 1.96 * sd),
+                base + scale * (expected - margin),
+                base + scale * (expected + margin),
                 color="0.86",
                 linewidth=0,
                 zorder=1,
             )
             tall = np.minimum(scale * counts[c], 0.95)
-            out = np.abs(counts[c] - expected) > 1.96 * sd
+            out = np.abs(counts[c] - expected) > margin
             colours = np.where(out, RED, BLUE).tolist()
             shown.update(colours)
             axis.bar(

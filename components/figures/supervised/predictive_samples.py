@@ -60,7 +60,6 @@ def predictive_samples(problem: LabelledProblem, posterior: Predicts, rng: Rng) 
             alpha=0.5,
             linewidth=0,
         )
-        ax.set_title(title)
-        ax.set_xlabel("x (standardised)")
+        ax.set(title=title, xlabel="x (standardised)")
     axes[0].set_ylabel(problem.task_names[0])
     return {"predictive_samples": figure}

@@ -93,10 +93,9 @@ def contours(theta: Tensor, exact: Density, own: Density | None, called: str) ->
     low = points.cpu()[inside].amin(0)
     high = points.cpu()[inside].amax(0)
     margin = 0.15 * (high - low)
-    axis.set_xlim(float(low[0] - margin[0]), float(high[0] + margin[0]))
-    axis.set_ylim(float(low[1] - margin[1]), float(high[1] + margin[1]))
-    axis.set_xlabel("θ1")
-    axis.set_ylabel("θ2")
+    left, bottom = (low - margin).tolist()
+    right, top = (high + margin).tolist()
+    axis.set(xlim=(left, right), ylim=(bottom, top), xlabel="θ1", ylabel="θ2")
     axis.set_title(f"25, 50, 75 and 95 % of the mass\nsd: {'; '.join(captions)}", fontsize=9)
     legend_above(axis)
     return {"beside_exact": figure}

@@ -107,8 +107,9 @@ def _solve_two_by_two(payoff: Tensor) -> Maximin:
     """Compute the maximin of 2 × 2 games without a saddle point."""
     (r11, r12), (r21, r22) = (row.unbind(-1) for row in payoff.unbind(-2))
     spread = r11 - r12 - r21 + r22
-    x = (r22 - r21) / torch.where(spread == 0, 1.0, spread)
-    value = (r11 * r22 - r12 * r21) / torch.where(spread == 0, 1.0, spread)
+    spread = torch.where(spread == 0, 1.0, spread)
+    x = (r22 - r21) / spread
+    value = (r11 * r22 - r12 * r21) / spread
     return Maximin(value, torch.stack([x, 1 - x], -1))
 
 

@@ -32,8 +32,7 @@ def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
         # curves of players in a symmetric game may coincide
         line = "o" if len(mean) == 1 else LINES[k % len(LINES)]
         axes.plot(episode.numpy(), mean, line, color=colour, label=label)
-    axes.set_xlabel("episode")
-    axes.set_ylabel(f"reward, mean of {min(window, rewards.shape[1])} episodes")
+    axes.set(xlabel="episode", ylabel=f"reward, mean of {min(window, rewards.shape[1])} episodes")
     n = max(len(rewards) for rewards in curves.values())
     axes.set_title(
         f"mean of {n} replicates, bands: 90 % of them" if n > 1 else "1 replicate", fontsize=10

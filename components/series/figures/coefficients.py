@@ -27,7 +27,7 @@ def coefficients(effects: dict[str, Tensor], posterior: Selects) -> Figures:
     for place, name in enumerate(names):
         effect = effects[name].cpu()
         mean = float(effect.mean())
-        text = f"{float(effect.mean()):.4g}"
+        text = f"{mean:.4g}"
         axis.plot(mean * units[name], place, "o", ms=5, color=BLUE)
         if len(effect) > 1:
             low, high = (float(value) for value in quantiles(effect.view(1, -1, 1), CENTRAL))
