@@ -56,6 +56,9 @@ class LayerTerms:
     jitter: float  # jitter that K_zz needed
 
 
+LayerMoments = tuple[Tensor, Tensor, LayerTerms]  # mean and variance [G, Q, N]
+
+
 class _SparseConditional(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, Z, w, m, C, settings):
@@ -161,7 +164,7 @@ class Whitened(NamedTuple):
 
 def _product_conditional(
     q: Whitened, x: Tensor, shape: Shape, jitter: float, name: str
-) -> tuple[Tensor, Tensor, LayerTerms]:
+) -> LayerMoments:
     """μ = Aᵀ m and σ² = κ(x, x) − Aᵀ A + Aᵀ S A for a product kernel."""
     kzz = product_kernel(q.Z, q.Z, q.w, shape)
     L, used = jittered_cholesky(kzz, jitter, f"K_zz of {name}")
@@ -181,7 +184,7 @@ def sparse_conditional(
     shape: Shape,
     jitter: float,
     name: str = "the layer",
-) -> tuple[Tensor, Tensor, LayerTerms]:
+) -> LayerMoments:
     """Mean and variance of q(f(x)) for prior variance κ(x, x), with divergence and jitter.
 
     x [N, D] (the same for every group) or [G, N, D], Z [G, M, D], w = 1/ℓ² [G, 1 or D], m [G, Q,

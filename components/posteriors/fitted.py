@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import Estimator
+from components.contracts.capabilities.estimators import Fitted
 from components.contracts.predictive import Predictive
 
 E = TypeVar("E", bound=Estimator)
@@ -19,7 +20,7 @@ class FittedEstimator(Generic[E]):
     """An estimator and its fit."""
 
     estimator: E
-    fitted: dict[str, Tensor]
+    fitted: Fitted
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """The estimator's own predictive at x [B, D]."""

@@ -25,13 +25,12 @@ MOST_NUMBERS = 10_000_000  # maximum numbers in a file, 80 MB in float64; more d
 MOST_VARIABLES = 1000  # maximum variables in a file, because their cost grows quickly
 FEWEST_DRAWS = 4  # per chain, needed for ArviZ's ESS
 _INDEXED = re.compile(r"^(.+)\[(\d+(?:, ?\d+)*)\]$")  # theta[1], w[0,2]
+# name -> ({dimension: its coordinates}, columns in order)
+Variables = dict[str, tuple[dict[str, list[Any]], list[int]]]
 
 
-def group_variables(
-    names: list[str], size: int
-) -> dict[str, tuple[dict[str, list[Any]], list[int]]]:
-    """Variables formed from P' named parameters: name -> ({dimension: its coordinates}, columns in
-    order).
+def group_variables(names: list[str], size: int) -> Variables:
+    """Variables formed from P' named parameters.
 
     ``theta[1]``, ``theta[2]``, … form one vector, ``w[0,0]``, … one matrix if its grid is complete;
     others are scalars.  Unnamed parameters form one vector, ``theta``; so do parameters that would
@@ -45,7 +44,7 @@ def group_variables(
             (match[1], tuple(int(i) for i in match[2].split(","))) if match else (name, ())
         )
         groups.setdefault(base, {})[index] = column
-    out: dict[str, tuple[dict[str, list[Any]], list[int]]] = {}
+    out: Variables = {}
     for base, cells in groups.items():
         # indices of unequal length give too few axes
         axes = [sorted(set(axis)) for axis in zip(*cells, strict=False)]

@@ -12,6 +12,8 @@ from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch, Rows
 from components.maths.conjugate_regression import Coefficients
 
+Fitted = dict[str, Tensor]  # a fit, by names of its tensors
+
 
 @runtime_checkable
 class Conjugate(Protocol, metaclass=ModuleProtocol):
@@ -81,19 +83,19 @@ class Estimator(Protocol):
     """A model that is fitted in a single call; the fit is a dict of tensors, so that it can be
     saved."""
 
-    def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]: ...
+    def fit(self, batch: Batch, seed: int) -> Fitted: ...
 
-    def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Predictive: ...
+    def predict_fitted(self, fitted: Fitted, x: Tensor) -> Predictive: ...
 
 
 @runtime_checkable
 class Generative(Estimator, Protocol):
     """An estimator that also models x: p(y|x) ∝ p(y) Π_i p(x_i|y), C classes."""
 
-    def log_class(self, fitted: dict[str, Tensor]) -> Tensor: ...  # log p(y) [C]
+    def log_class(self, fitted: Fitted) -> Tensor: ...  # log p(y) [C]
 
     # log p(x_i|y) [B, C, D]
-    def log_features(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor: ...
+    def log_features(self, fitted: Fitted, x: Tensor) -> Tensor: ...
 
     # log p(x|y) [B, C]
-    def log_conditional(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor: ...
+    def log_conditional(self, fitted: Fitted, x: Tensor) -> Tensor: ...

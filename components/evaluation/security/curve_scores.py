@@ -13,6 +13,8 @@ from components.errors import ConfigMismatchError
 from components.evaluation.security.certificate import Certificate
 from components.metrics.classification import expected_calibration_error
 
+CurveRow = dict[str, float | str]  # name -> score or description
+
 
 def check_logits(predictive: Categorical) -> None:
     """Check for probabilities in place of logits, which a second softmax would flatten together
@@ -39,10 +41,10 @@ def accuracy(predictive: Categorical, y: Tensor) -> float:
 
 def certified_scores(
     certificate: Certificate, y: Tensor, row: Mapping[str, float | str]
-) -> dict[str, float | str]:
+) -> CurveRow:
     """Share of certified labels, and its gap to the accuracy under attack."""
     share = float(certificate.rows[y >= 0].double().mean())
-    scores: dict[str, float | str] = {
+    scores: CurveRow = {
         "certified_accuracy": share,
         "certificate_gap": float(row["accuracy"]) - share,
         "certificate": certificate.method,

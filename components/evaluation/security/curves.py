@@ -32,6 +32,7 @@ from components.evaluation.security.checks import (
     half_accuracy_eps,
 )
 from components.evaluation.security.curve_scores import (
+    CurveRow,
     attacked_scores,
     certified_scores,
     check_logits,
@@ -138,7 +139,7 @@ class SecurityEvaluation:
     threat: Threat
     rng: Rng
     begin: Callable[[str], None]  # a part of the work
-    rows: list[dict[str, float | str]] = field(default_factory=list)
+    rows: list[CurveRow] = field(default_factory=list)
     right: dict[float, Tensor] = field(default_factory=dict)  # as in ``SecurityCurve``
     extremes: list[tuple[float, float]] = field(default_factory=list)  # of the attacked inputs
     contradictions: dict[float, int] = field(default_factory=dict)  # of certificates, by ε
@@ -220,9 +221,7 @@ class SecurityEvaluation:
         assert isinstance(predictive, Categorical)
         return predictive
 
-    def _hits(
-        self, predictive: Categorical, prefix: str = "", suffix: str = ""
-    ) -> dict[str, float | str]:
+    def _hits(self, predictive: Categorical, prefix: str = "", suffix: str = "") -> CurveRow:
         hits = hit_scores(predictive, self.y, self.target)
         return {f"{prefix}{name}{suffix}": value for name, value in hits.items()}
 

@@ -17,10 +17,11 @@ from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import AtLeastTwo, FinishedRun, Inference, Info
 from components.contracts.streams import Rng
+from components.gradients.by_parameter import Terms
 from components.inference.alpha.power_mean import log_power_mean
 from components.inference.gaussian_weights.mean_field import MeanFieldPosterior
 from components.inference.implicit.contrast import (
-    GaussianContrast,
+    Contrast,
     PriorContrast,
     contrast,
     discrimination_loss,
@@ -117,7 +118,7 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
         f = network.outputs(theta, x).squeeze(1).unflatten(0, (K, B))  # [K, B, T, C]
         return theta, network.log_prob(f, batch)
 
-    def compare(self, theta: Tensor, prior_std: Tensor) -> GaussianContrast | PriorContrast:
+    def compare(self, theta: Tensor, prior_std: Tensor) -> Contrast:
         """The distribution that T compares the draws θ [K, P] with."""
         if self.discriminator == "prior":
             return PriorContrast(theta / prior_std)
@@ -125,7 +126,7 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
 
     def objective(
         self, state: AdversarialState, batch: Batch, generator: torch.Generator
-    ) -> tuple[dict[str, Tensor], GaussianContrast | PriorContrast]:
+    ) -> tuple[Terms, Contrast]:
         """N/B Σ_b data term − β KL, and its parts, each []."""
         # at the optimum E_q[∇_φ T] = 0 (2.2)
         T = None if state.discriminator is None else state.discriminator.frozen_forward
@@ -140,7 +141,7 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
         noise: Tensor,
         beta: float,
         power: float | Tensor,
-    ) -> tuple[dict[str, Tensor], GaussianContrast | PriorContrast]:
+    ) -> tuple[Terms, Contrast]:
         """Objective and its parts for given noise, β and power (positive if a tensor); T is
         fixed."""
         theta, log_likelihood = self.sample(q, batch, noise)

@@ -74,6 +74,9 @@ class PriorContrast:
         return self.z_scores.new_zeros(()) + log_ratio
 
 
+Contrast = GaussianContrast | PriorContrast
+
+
 def contrast(theta: Tensor) -> GaussianContrast:
     """Moments of draws [K, P], differentiable in the draws."""
     mean = theta.mean(0)

@@ -17,7 +17,7 @@ from components.contracts.costs.counts import counting_gradients
 from components.contracts.problems import Batch
 from components.contracts.roles import FinishedRun, Inference, Info
 from components.contracts.streams import Rng
-from components.gradients.by_parameter import Called
+from components.gradients.by_parameter import Called, Terms
 from components.inference.gaussian_weights.mean_field import MeanFieldPosterior
 from components.inference.implicit.adversarial import Adversarial, AdversarialState
 from components.inference.implicit.contrast import discrimination_loss, discriminator_checks
@@ -33,6 +33,8 @@ from components.problems.replicates.variants import Variants
 N = TypeVar("N", bound=nn.Module)
 
 F = TypeVar("F")
+
+Parameters = dict[str, Tensor]  # by name
 
 
 class StackedModules(nn.Module, Generic[N]):
@@ -66,19 +68,19 @@ class StackedModules(nn.Module, Generic[N]):
         """Parameters that require gradients."""
         return [value for value in self.values if value.requires_grad]
 
-    def parameters_by_name(self, *, still: bool = False) -> dict[str, Tensor]:
+    def parameters_by_name(self, *, still: bool = False) -> Parameters:
         """All parameters [R, …] by name; ``still``: detached."""
         return {
             name: p.detach() if still else p
             for name, p in zip(self.names, self.values, strict=True)
         }
 
-    def read(self, values: dict[str, Tensor], f: Callable[[N], F]) -> F:
+    def read(self, values: Parameters, f: Callable[[N], F]) -> F:
         """f of one module with these parameters."""
         result: F = torch.func.functional_call(Called(self.one, f), values, (self.one,))
         return result
 
-    def call(self, values: dict[str, Tensor], x: Tensor) -> Tensor:
+    def call(self, values: Parameters, x: Tensor) -> Tensor:
         """The output of one module with these parameters."""
         output: Tensor = self.read(values, lambda one: one(x))
         return output
@@ -146,7 +148,7 @@ class ParallelAdversarial(
 
     def terms(
         self, state: ParallelAdversarialState, batch: Batches, noise: Tensor
-    ) -> tuple[dict[str, Tensor], Tensor]:
+    ) -> tuple[Terms, Tensor]:
         """N/B Σ_b data term − β KL and its parts, each [L], and the standardised draws θ̃ [L, K,
         P]; from ``noise`` [L, K, D]."""
         method = self.one
@@ -155,15 +157,15 @@ class ParallelAdversarial(
         beta = warmup_weight(state.t, method.warmup)
 
         def of_one(
-            values: dict[str, Tensor],
-            still: dict[str, Tensor],
+            values: Parameters,
+            still: Parameters,
             x: Tensor,
             y: Tensor,
             mask: Tensor,
             noise: Tensor,
             power: float | Tensor,
-        ) -> tuple[dict[str, Tensor], Tensor]:
-            def score_draws(q: Generator) -> tuple[dict[str, Tensor], Tensor]:
+        ) -> tuple[Terms, Tensor]:
+            def score_draws(q: Generator) -> tuple[Terms, Tensor]:
                 judge = discriminator and partial(discriminator.call, still)
                 terms, contrast = method.terms(
                     q, judge, Batch(x, y, mask, batch.scale), noise, beta, power
@@ -173,7 +175,7 @@ class ParallelAdversarial(
             return q.read(values, score_draws)
 
         still = {} if discriminator is None else discriminator.parameters_by_name(still=True)
-        result: tuple[dict[str, Tensor], Tensor]
+        result: tuple[Terms, Tensor]
         x, y, mask = map(self.repeat_for_generators, (batch.x, batch.y, batch.mask))
         power, of_each = (self.powers(batch.x), 0) if method.powers else (method.power, None)
         mapped = torch.func.vmap(of_one, in_dims=(0, 0, 0, 0, 0, 0, of_each))
@@ -197,7 +199,7 @@ class ParallelAdversarial(
             each = [standard_normal(ours.shape[1:], g, ours) for g in streams]
             T = state.discriminator
 
-            def of_one(values: dict[str, Tensor], ours: Tensor, noise: Tensor) -> Tensor:
+            def of_one(values: Parameters, ours: Tensor, noise: Tensor) -> Tensor:
                 return T.read(values, lambda T: discrimination_loss(T, ours, noise))
 
             loss = torch.func.vmap(of_one)(
@@ -213,7 +215,7 @@ class ParallelAdversarial(
     def variants(self) -> tuple[str, ...]:
         return self.one.variants()
 
-    def describe(self, info: dict[str, Tensor]) -> Info:
+    def describe(self, info: Terms) -> Info:
         """Info of the replicates [R], by variant if there are several."""
         names = self.variants()
         if not names:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from torch import Tensor
-
 from components.contracts.capabilities import Estimator
+from components.contracts.capabilities.estimators import Fitted
 from components.contracts.posteriors import Predicts
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
@@ -23,7 +22,7 @@ class FitState:
     """An estimator and its fit."""
 
     estimator: Estimator = not_checkpointed()
-    fitted: dict[str, Tensor] | None = placed()
+    fitted: Fitted | None = placed()
 
 
 @register("inference", "fit")

@@ -42,6 +42,12 @@ class MixedGaussian:
     def _normal(self, n: int, size: int, generator: torch.Generator) -> Tensor:
         return standard_normal((n, *self.rows, size), generator, self.log_std)
 
+    def sample(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """n draws: their ε [n, E], means m(ε) and z = m(ε) + s u [n, P]; for rows [n, B, …]."""
+        epsilon = self.mixing(n, generator)
+        mean = self.mean(epsilon)
+        return epsilon, mean, mean + self.std * self.conditional(n, generator)
+
     def log_conditional(self, z: Tensor, mean: Tensor) -> Tensor:
         """log N(z | m, diag s²), [..., P] each -> [...]."""
         return -0.5 * ((z - mean) / self.std).square().sum(-1) - self._log_normaliser

@@ -61,12 +61,6 @@ class SemiImplicitVI(SeededGuide[AnyState]):
             q = SemiImplicit(network, mean, self.initial_std)
         return self.begin(q, model, problem, rng)
 
-    def sample(self, q: MixedGaussian, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """S draws: their ε [S, E], means m(ε) and z = m(ε) + s u [S, P]; for rows [S, B, …]."""
-        epsilon = q.mixing(self.n_samples, generator)
-        mean = q.mean(epsilon)
-        return epsilon, mean, mean + q.std * q.conditional(self.n_samples, generator)
-
     def posterior(self, state: AnyState) -> RefinedPosterior | SemiImplicitRowPosterior:
         """Two chains of independent draws with the lower bound from ``bound_samples`` further ε;
         for rows q(z|x) itself, weighted with the same number of ε."""
@@ -76,8 +70,7 @@ class SemiImplicitVI(SeededGuide[AnyState]):
         n = INDEPENDENT_CHAINS * self.draws
         generator = torch.Generator(q.log_std.device).manual_seed(state.seed)
         with torch.no_grad():
-            means = q.mean(q.mixing(n, generator))
-            theta = means + q.std * q.conditional(n, generator)
+            _, means, theta = q.sample(n, generator)
             others = q.mean(q.mixing(self.bound_samples, generator))
             parts = zip(theta.split(CHUNK), means.split(CHUNK), strict=True)
             bounds = [

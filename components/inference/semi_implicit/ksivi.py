@@ -82,7 +82,7 @@ class KSIVI(SemiImplicitVI):
         q = state.q
         assert isinstance(q, SemiImplicit)
         model = state.model
-        _, mean, z = self.sample(q, rng.noise)
+        _, mean, z = q.sample(self.n_samples, rng.noise)
         score = slope(lambda theta: log_joint(model, theta, batch), z, True)  # ∇log p(z) [S, P]
         difference = score + (z - mean) / q.std.square()
         discrepancy = stein_pairs(z, difference, self.kernel, self.bandwidth, self.pairs)

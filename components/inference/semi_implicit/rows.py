@@ -124,8 +124,7 @@ class SemiImplicitRowPosterior:
 
         Source: Yin and Zhou (2018), section 3.2; Owen and Zhou (2000), section 4."""
         q = self.encoder.given(batch)
-        means = q.mean(q.mixing(n_samples, generator))
-        z = means + q.std * q.conditional(n_samples, generator)
+        _, means, z = q.sample(n_samples, generator)
         others = q.mean(q.mixing(self.bound_samples, generator))
         parts = zip(z.split(AT_ONCE), means.split(AT_ONCE), strict=True)
         return torch.cat(

@@ -49,7 +49,7 @@ class SIVI(SemiImplicitRowsVI):
 
     def step(self, state: AnyState, batch: ModelBatch, rng: Rng) -> tuple[AnyState, Info]:
         q, weight = q_and_weight(state, batch)
-        _, mean, z = self.sample(q, rng.noise)
+        _, mean, z = q.sample(self.n_samples, rng.noise)
         others = q.mean(q.mixing(self.extra_samples, rng.noise))
         joint = weight * joint_at(state, z, batch).mean()
         entropy = -weight * q.log_surrogate(z, mean, others).mean()

@@ -100,7 +100,7 @@ class UIVI(SemiImplicitRowsVI):
     def step(self, state: AnyState, batch: ModelBatch, rng: Rng) -> tuple[AnyState, Info]:
         assert isinstance(state, ReverseState)
         q, weight = q_and_weight(state, batch)
-        epsilon, mean, z = self.sample(q, rng.noise)
+        epsilon, mean, z = q.sample(self.n_samples, rng.noise)
         z_fixed = z.detach()
         if isinstance(q, GivenRows):
             joint = joint_at(state, z, batch)  # [S, B], with the gradient of the decoder

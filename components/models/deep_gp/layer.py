@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from components.maths.cholesky import jittered_cholesky
 from components.maths.exponential.standard_draws import normal_like, standard_normal
 from components.maths.kernels import Shape, kernel
-from components.maths.sparse_gp import LayerTerms, sparse_conditional
+from components.maths.sparse_gp import LayerMoments, sparse_conditional
 
 
 class InitialKernel(NamedTuple):
@@ -92,7 +92,7 @@ class GPLayer(nn.Module):
         m = torch.matmul(self.mean_weight.mT, x.mT)  # [G, Q, N]
         return m if self.mean_bias is None else m + self.mean_bias
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
+    def forward(self, x: Tensor) -> LayerMoments:
         """Mean and variance [G, Q, N] of q(f(x)) for x [N, D] or [G, N, D]; Σ KL[q(u) ‖ p(u)] over
         the layer's processes, and the jitter added to K_zz."""
         mean, variance, terms = self._conditional(x, self.q_mean)
@@ -104,7 +104,7 @@ class GPLayer(nn.Module):
         )
         return mean, variance, terms
 
-    def _conditional(self, x: Tensor, m: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
+    def _conditional(self, x: Tensor, m: Tensor) -> LayerMoments:
         """``forward`` with inducing means m [G, Q, M], without the prior mean; variance in units of
         σ²."""
         mean, variance, terms = sparse_conditional(

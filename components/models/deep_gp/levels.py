@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from components.maths.sparse_gp import LayerTerms
+from components.maths.sparse_gp import LayerMoments, LayerTerms
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
 
@@ -41,7 +41,7 @@ def sample(mean: Tensor, variance: Tensor, noise: Tensor | None) -> Tensor:
     return mean if noise is None else torch.addcmul(mean, variance.sqrt(), noise)
 
 
-def moments_of_rows(layer: GPLayer, x: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
+def moments_of_rows(layer: GPLayer, x: Tensor) -> LayerMoments:
     """Mean and variance of the processes of a layer at x [S, B, D], [S, B, Q]."""
     S, B, D = x.shape
     mean, variance, terms = layer(x.reshape(S * B, D))  # [G, Q, S · B]

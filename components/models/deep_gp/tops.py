@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from components.maths.sparse_gp import LayerTerms
+from components.maths.sparse_gp import LayerMoments
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.levels import fold_samples
 
@@ -21,7 +21,7 @@ class IndependentTop(nn.Module):
         super().__init__()
         self.layer = layer
 
-    def forward(self, features: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
+    def forward(self, features: Tensor) -> LayerMoments:
         """Λ [S, T, n, D] -> mean and variance of f [S, T, n, C], divergence and jitter."""
         S, T, n, _ = features.shape
         mean, variance, terms = self.layer(fold_samples(features))  # [T, C, S · n]
@@ -48,7 +48,7 @@ class CoregionalisedTop(nn.Module):
         self.layer = layer
         self.mixing = nn.Parameter(mixing)  # A [T, C, R]
 
-    def forward(self, features: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
+    def forward(self, features: Tensor) -> LayerMoments:
         """Λ [S, T, n, D] -> mean and variance of f [S, T, n, C], divergence and jitter."""
         S, T, n, D = features.shape
         mean, variance, terms = self.layer(features.reshape(S * T * n, D))  # [1, R, S · T · n]

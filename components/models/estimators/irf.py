@@ -10,6 +10,7 @@ import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
+from components.contracts.capabilities.estimators import Fitted
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
@@ -47,7 +48,7 @@ class Forests(nn.Module):
         self.n_tasks = problem.n_tasks
         self.n_classes = problem.n_classes
 
-    def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
+    def fit(self, batch: Batch, seed: int) -> Fitted:
         """Grow a forest on the observed labels of each task; trees are padded to the largest.
 
         Raises:
@@ -124,7 +125,7 @@ class Forests(nn.Module):
                 value[tree_index][:, columns] = tree.value[:, 0]
         return child, feature, threshold, value
 
-    def votes(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor:
+    def votes(self, fitted: Fitted, x: Tensor) -> Tensor:
         """Predictions of each tree at x [B, D], [K, B, T, C].
 
         A prediction is the mean or the class frequencies of the leaf.
@@ -147,7 +148,7 @@ class Forests(nn.Module):
             tasks.append(value.gather(1, node[..., None].expand(-1, -1, value.shape[-1])))
         return torch.stack(tasks, 2)
 
-    def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Predictive:
+    def predict_fitted(self, fitted: Fitted, x: Tensor) -> Predictive:
         """Real: N(mean over trees, variance over trees + residual variance); classes: smoothed mean
         of the calibrated votes."""
         votes = self.votes(fitted, x)

@@ -6,6 +6,7 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
 
+from components.contracts.capabilities.estimators import Fitted
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.roles import Model
@@ -32,7 +33,7 @@ class CountsNaiveBayes(nn.Module):
         self.smoothing = smoothing
         self.presence = presence
 
-    def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
+    def fit(self, batch: Batch, seed: int) -> Fitted:
         """θ_cj = (n_cj + α)/(n_c + αV) and π_c = N_c/N."""
         from sklearn.naive_bayes import MultinomialNB  # slow to import
 
@@ -46,7 +47,7 @@ class CountsNaiveBayes(nn.Module):
             "log_class": torch.from_numpy(fitted.class_log_prior_).to(batch.x),  # [C]
         }
 
-    def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Categorical:
+    def predict_fitted(self, fitted: Fitted, x: Tensor) -> Categorical:
         """log p(y = c|x) = log π_c + Σ_j n_j log θ_cj up to a constant."""
         n = to_word_counts(x, self.n_words)
         n = (n > 0).to(n) if self.presence else n

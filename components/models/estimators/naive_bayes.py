@@ -7,6 +7,7 @@ from pydantic import PositiveFloat
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from components.contracts.capabilities.estimators import Fitted
 from components.contracts.capabilities.margins import BoundsMargins, MarginBounds
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
@@ -28,7 +29,7 @@ class BernoulliNaiveBayes(nn.Module, BoundsMargins):
         self.n_classes = problem.n_classes
         self.smoothing = smoothing
 
-    def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
+    def fit(self, batch: Batch, seed: int) -> Fitted:
         """θ_ci = (n_ci + α)/(n_c + 2α) and π_c = (n_c + α)/(N + αC), n_ci the number of emails of
         class c with x_i = 1.
 
@@ -52,29 +53,27 @@ class BernoulliNaiveBayes(nn.Module, BoundsMargins):
             "log_class": ((n + a) / (n.sum() + a * self.n_classes)).log(),  # log p(c) [C]
         }
 
-    def log_class(self, fitted: dict[str, Tensor]) -> Tensor:
+    def log_class(self, fitted: Fitted) -> Tensor:
         """log p(y) [C]."""
         return fitted["log_class"]
 
-    def log_features(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor:
+    def log_features(self, fitted: Fitted, x: Tensor) -> Tensor:
         """log p(x_i|y) of every input of x [B, D], [B, C, D]."""
         return torch.where(x[:, None] > 0.5, fitted["log_present"], fitted["log_absent"])
 
-    def log_conditional(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor:
+    def log_conditional(self, fitted: Fitted, x: Tensor) -> Tensor:
         """log p(x|y) of x [B, D] in {0, 1}, linear in x so that it can be differentiated, [B,
         C]."""
         return x @ (fitted["log_present"] - fitted["log_absent"]).T + fitted["log_absent"].sum(1)
 
-    def margin_bounds(
-        self, parameters: dict[str, Tensor], y: Tensor, inputs: Perturbations
-    ) -> MarginBounds:
+    def margin_bounds(self, parameters: Fitted, y: Tensor, inputs: Perturbations) -> MarginBounds:
         """Lower bounds of log p(x, y) − log p(x, c), which is linear in x: exact up to rounding."""
         weight = (parameters["log_present"] - parameters["log_absent"]).double()[None]
         bias = (parameters["log_class"] + parameters["log_absent"].sum(1)).double()[None]
         unit = unit_roundoff(parameters["log_present"].dtype)
         return MarginBounds(*margin_bounds(weight, bias, inputs, y, self.n_classes, unit), unit)
 
-    def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Categorical:
+    def predict_fitted(self, fitted: Fitted, x: Tensor) -> Categorical:
         """p(y|x) ∝ p(y) p(x|y)."""
         return Categorical((fitted["log_class"] + self.log_conditional(fitted, x))[None, :, None])
 

@@ -6,6 +6,7 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
 
+from components.contracts.capabilities.estimators import Fitted
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
@@ -33,7 +34,7 @@ class TfidfRegression(nn.Module):
         self.C = C
         self.sublinear = sublinear
 
-    def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
+    def fit(self, batch: Batch, seed: int) -> Fitted:
         """idf_j = 1 + log((1 + N)/(1 + N_j)), N_j the number of texts with word j; then the
         coefficients."""
         from sklearn.feature_extraction.text import TfidfTransformer
@@ -56,7 +57,7 @@ class TfidfRegression(nn.Module):
         tf = torch.where(n > 0, 1 + n.clamp_min(1).log(), 0.0) if self.sublinear else n
         return nn.functional.normalize(tf * idf, dim=1)
 
-    def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Categorical:
+    def predict_fitted(self, fitted: Fitted, x: Tensor) -> Categorical:
         """p(y = 1|x) = σ(β_0 + zᵀβ)."""
         f = self.weighed(x, fitted["idf"]) @ fitted["beta"] + fitted["intercept"]  # [B]
         return Categorical(torch.stack([torch.zeros_like(f), f], -1)[None, :, None])

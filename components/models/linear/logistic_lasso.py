@@ -6,6 +6,7 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
 
+from components.contracts.capabilities.estimators import Fitted
 from components.contracts.capabilities.margins import BoundsMargins, MarginBounds
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
@@ -30,7 +31,7 @@ class LogisticLassoModule(nn.Module, BoundsMargins):
         self.scale = scale
         self.intercept_scale = intercept_scale
 
-    def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
+    def fit(self, batch: Batch, seed: int) -> Fitted:
         """The mode by coordinate descent (liblinear), which penalises the intercept like this
         prior.
 
@@ -60,9 +61,7 @@ class LogisticLassoModule(nn.Module, BoundsMargins):
             "intercept": torch.from_numpy(solver.intercept_[0:1]).to(batch.x)[0],  # []
         }
 
-    def margin_bounds(
-        self, parameters: dict[str, Tensor], y: Tensor, inputs: Perturbations
-    ) -> MarginBounds:
+    def margin_bounds(self, parameters: Fitted, y: Tensor, inputs: Perturbations) -> MarginBounds:
         """Lower bounds of ±f(x), which is linear in x: exact up to rounding."""
         slope = parameters["coefficients"].double()
         level = parameters["intercept"].double()
@@ -71,7 +70,7 @@ class LogisticLassoModule(nn.Module, BoundsMargins):
         unit = unit_roundoff(parameters["coefficients"].dtype)
         return MarginBounds(*margin_bounds(weight, bias, inputs, y, 2, unit), unit)
 
-    def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Categorical:
+    def predict_fitted(self, fitted: Fitted, x: Tensor) -> Categorical:
         """p(y = 1|x) = σ(β_0 + xᵀβ)."""
         f = x @ fitted["coefficients"] + fitted["intercept"]
         return Categorical(torch.stack([torch.zeros_like(f), f], -1)[None, :, None])

@@ -9,6 +9,7 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
 
+from components.contracts.capabilities.estimators import Fitted
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import ONE_REAL_LABEL
@@ -61,7 +62,7 @@ class RidgeModule(nn.Module):
         self.intercept = intercept
         self.names = name_columns(problem.n_inputs, intercept)
 
-    def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
+    def fit(self, batch: Batch, seed: int) -> Fitted:
         """β̂ and (XᵀX + λI)⁻¹, with σ̂² = ‖y − Xβ̂‖²/(N − df) instead of σ²; the fit is
         deterministic.
 
@@ -88,7 +89,7 @@ class RidgeModule(nn.Module):
         usable = [e if math.isfinite(e) else math.inf for e in errors]
         return unit * float(GRID[usable.index(min(usable))])
 
-    def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> GaussianMixture:
+    def predict_fitted(self, fitted: Fitted, x: Tensor) -> GaussianMixture:
         """N(xᵀβ̂, σ̂²(1 + xᵀ(XᵀX + λI)⁻¹x)), the Bayesian predictive with σ̂² instead of σ²."""
         X = design(x, self.intercept)
         mean = (X @ fitted["beta"])[None, :, None]  # [1, B, 1]

@@ -8,6 +8,7 @@ import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
+from components.contracts.capabilities.estimators import Fitted
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
@@ -58,7 +59,7 @@ class Autoregression:
     def __init__(self, settings: GPAR, order: list[int]):
         self.settings = settings
         self.order = order
-        self._rebuilt: tuple[dict[str, Tensor], list[ExactGP]] | None = None
+        self._rebuilt: tuple[Fitted, list[ExactGP]] | None = None
 
     def conditional(self, features: Tensor, y: Tensor, n_inputs: int) -> ExactGP:
         """p(y_t | x, y of earlier tasks), untrained: features [n, D + t], y [n]."""
@@ -92,7 +93,7 @@ class Autoregression:
         task = torch.zeros_like(y, dtype=torch.long)
         return ExactGP(parts, Labels(features[None], y[None], task[None], task[None] == 0))
 
-    def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
+    def fit(self, batch: Batch, seed: int) -> Fitted:
         """Hyper-parameters and labels of each task in order, with earlier tasks fixed."""
         x = batch.x
         features = x
@@ -110,7 +111,7 @@ class Autoregression:
             features = torch.cat([features, column[:, None]], 1)
         return out
 
-    def conditionals(self, fitted: dict[str, Tensor]) -> list[ExactGP]:
+    def conditionals(self, fitted: Fitted) -> list[ExactGP]:
         """The processes learnt by ``fit``, in the order of the tasks."""
         if self._rebuilt is None or self._rebuilt[0] is not fitted:
             processes = []
@@ -122,7 +123,7 @@ class Autoregression:
             self._rebuilt = fitted, processes
         return self._rebuilt[1]
 
-    def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> GaussianMixture:
+    def predict_fitted(self, fitted: Fitted, x: Tensor) -> GaussianMixture:
         """p(y*|x*) as a mixture over ``samples`` draws of the earlier tasks, at x [B, D].
 
         With ``replace`` the draws are noise-free draws of f, like the inputs of the fit.

@@ -36,7 +36,11 @@ from components.inference.variational.laboratory.measured import (
     MeasuredBound,
     MeasuredPredictions,
 )
-from components.inference.variational.laboratory.row_scores import add_costs, scores_of
+from components.inference.variational.laboratory.row_scores import (
+    EstimatorScores,
+    add_costs,
+    scores_of,
+)
 from components.inference.variational.laboratory.spread import MeasuredEstimator, Spread
 from components.inference.variational.laboratory.trajectories import TRAJECTORY, squared_distances
 from components.registry import register
@@ -308,10 +312,10 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         watched: list[MeasuredEstimator],
         findings: Findings,
         t: int,
-    ) -> dict[str, dict[str, float]]:
+    ) -> EstimatorScores:
         """Scores of the estimators after each number of learning iterations; the curves are added
         to the findings."""
-        scores: dict[str, dict[str, float]] = {}
+        scores: EstimatorScores = {}
         unmoved: dict[int, list[Spread]] = {}  # for estimators that learn nothing
         for start, stop in itertools.pairwise([0, *(self.iterations or [0])]):
             frozen.teach(watched, start, stop)

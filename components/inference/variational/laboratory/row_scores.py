@@ -23,6 +23,8 @@ from components.inference.variational.laboratory.spread import (
 
 TOGETHER = 40  # draws with scores from one backward pass
 
+EstimatorScores = dict[str, dict[str, float]]  # by estimator and name of the score
+
 
 def rows_of(module: LogRatio[RowBatch], batches: Iterator[RowBatch]) -> Iterator[RowBatch]:
     """Units with a common f: a row with its own latent variables or draw, otherwise a batch."""
@@ -77,9 +79,7 @@ def corrections(
     ]
 
 
-def scores_of(
-    watched: list[MeasuredEstimator], spreads: list[list[Spread]]
-) -> dict[str, dict[str, float]]:
+def scores_of(watched: list[MeasuredEstimator], spreads: list[list[Spread]]) -> EstimatorScores:
     """Scores of the variance by estimator and score name.
 
     Ratios divide sums over the batches by those for the first estimator.
@@ -106,7 +106,7 @@ def scores_of(
 
 
 def add_costs(
-    scores: dict[str, dict[str, float]],
+    scores: EstimatorScores,
     seconds: list[list[float]],
     overs: list[Over],
     passes: list[float],
