@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Any
 
 from components.errors import list_names
 from runner.disk.atomic import sync
-from runner.disk.inside import is_inside
 from runner.disk.plain_file import open_plain
 from runner.errors import RunnerWarning, display_path
 
@@ -42,7 +42,7 @@ def digest_files(folder: Path, artefacts: list[str]) -> dict[str, list[Any]]:
 def _digest(path: Path, hashes: bool) -> list[Any]:
     with open_plain(path) as file:
         digests = [hashlib.file_digest(file, "sha256").hexdigest()] if hashes else []
-    return [path.stat().st_size, *digests]
+        return [os.fstat(file.fileno()).st_size, *digests]
 
 
 def find_damage(folder: Path, facts: dict[str, Any], hashes: bool = False) -> Iterator[str]:
@@ -50,10 +50,13 @@ def find_damage(folder: Path, facts: dict[str, Any], hashes: bool = False) -> It
 
     The file of a posterior may be absent together with the checkpoints, as in an archive.
     """
+    root = os.path.realpath(folder) + os.sep
     for name, written in facts.get("files", {}).items() if facts["state"] == "done" else ():
-        path = folder / name
         try:
-            is_equal = is_inside(folder, path) and _digest(path, hashes) == written[: 1 + hashes]
+            path = os.path.realpath(root + name)
+            is_equal = (
+                path.startswith(root) and _digest(Path(path), hashes) == written[: 1 + hashes]
+            )
         except (OSError, ValueError, TypeError):
             is_equal = name in facts.get("artefacts", ()) and not (folder / "checkpoints").exists()
         if not is_equal:
