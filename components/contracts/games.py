@@ -153,7 +153,7 @@ class Seat:
         """Row numbers of states s [R, …], [R] long; 0 if states are not numbered."""
         if self.n_states is not None:
             return s
-        return torch.zeros(len(s), dtype=torch.long, device=s.device)
+        return s.new_zeros(len(s), dtype=torch.long)
 
 
 class Turn(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from pydantic import PositiveFloat, PositiveInt
 
 from components.contracts.capabilities import TopicModel
@@ -39,7 +38,7 @@ class LDA(Model[Corpus, TopicModel]):
     def build(self, problem: Corpus, rng: Rng) -> TopicModel:
         like = problem.like
         full = [
-            torch.full((n,), value, dtype=like.dtype, device=like.device)
+            like.new_full((n,), value)
             for n, value in ((self.n_topics, self.alpha), (problem.n_words, self.eta))
         ]
         return TopicModel(*full)

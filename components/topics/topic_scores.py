@@ -49,7 +49,7 @@ def completion(posterior: HoldsTopics, seen: Counts, held: Counts) -> Tensor:
     The same for all methods, because only the topics and α of a posterior are used.
 
     Source: Wallach, Murray, Salakhutdinov and Mimno (2009) (document completion)."""
-    total = torch.zeros(len(held.words), dtype=posterior.topics.dtype, device=held.words.device)
+    total = posterior.topics.new_zeros(len(held.words))
     for topics in posterior.topics:
         share = proportions(seen, topics, posterior.alpha)[held.rows]
         total += (share * topics.T[held.words]).sum(1)
@@ -108,12 +108,10 @@ def coherence(topics: Tensor, documents: Counts) -> Tensor:
     Source: Bouma (2009); Aletras and Stevenson (2013)."""
     top = top_words(topics)
     of_interest = top.unique()
-    place = torch.full((topics.shape[1],), -1, device=top.device)
+    place = top.new_full((topics.shape[1],), -1)
     place[of_interest] = torch.arange(len(of_interest), device=top.device)
     is_top = place[documents.words] >= 0
-    contains = torch.zeros(
-        documents.n_rows, len(of_interest), dtype=topics.dtype, device=top.device
-    )
+    contains = topics.new_zeros(documents.n_rows, len(of_interest))
     contains[documents.rows[is_top], place[documents.words[is_top]]] = 1
     both = contains.T @ contains / max(documents.n_rows, 1)
     single = both.diagonal()

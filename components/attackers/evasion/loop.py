@@ -47,7 +47,7 @@ class Endpoints:
     def __init__(self, x: Tensor):
         self.points = x.clone()  # [B, D]
         self.value = x.new_full((len(x),), torch.nan)  # none yet [B]
-        self.broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
+        self.broken = x.new_zeros(len(x), dtype=torch.bool)
 
     def rows(self, pending: bool) -> Tensor:
         """Indices of the rows, with ``pending`` only of unbroken ones."""

@@ -36,9 +36,9 @@ def possible(x: Tensor, sets: Tensor, direction: Direction) -> Tensor:
     """Indicator of sets [M, k] that can be applied to an email x [B, D]: present words cannot be
     added. [B, M] bool"""
     if direction == "flip":
-        return torch.ones(len(x), len(sets), dtype=torch.bool, device=x.device)
+        return x.new_ones(len(x), len(sets), dtype=torch.bool)
     # [B, D + 1]
-    absent = torch.cat([x < 0.5, torch.ones(len(x), 1, dtype=torch.bool, device=x.device)], 1)
+    absent = torch.cat([x < 0.5, x.new_ones(len(x), 1, dtype=torch.bool)], 1)
     return absent[:, sets].all(-1)
 
 

@@ -98,14 +98,6 @@ def _describe(value: object) -> str:
     return "nothing" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
-def _is_problem(dataset: Any, given: tuple[Any, ...], returned: Any) -> bool:
-    return isinstance(returned, roles.Problem) and returned.kind == dataset.kind
-
-
-def _is_state(inference: Any, given: tuple[Any, ...], returned: Any) -> bool:
-    return dataclasses.is_dataclass(returned) and not isinstance(returned, type)
-
-
 def _is_step(inference: Any, given: tuple[Any, ...], returned: Any) -> bool:
     if not isinstance(returned, tuple) or len(returned) != 2:
         return False
@@ -126,11 +118,6 @@ def _dtypes(state: Any) -> dict[str, torch.dtype]:
         for name, value in vars(state).items()
         if isinstance(value, Tensor) and value.is_floating_point()
     }
-
-
-def _is_posterior(inference: Any, given: tuple[Any, ...], returned: Any) -> bool:
-    # each variant has its own posterior
-    return bool(inference.variants()) or not missing(returned, inference.provides)
 
 
 def _is_like(like: Tensor, returned: Any) -> bool:
@@ -157,19 +144,33 @@ def _is_estimate(gradient: Any, given: tuple[Any, ...], returned: Any) -> bool:
 
 
 CONTRACTS: dict[tuple[type, str], Contract] = {
-    (roles.Dataset, "load"): Contract("a problem of the kind that the class declares", _is_problem),
+    (roles.Dataset, "load"): Contract(
+        "a problem of the kind that the class declares",
+        lambda dataset, given, returned: (
+            isinstance(returned, roles.Problem) and returned.kind == dataset.kind
+        ),
+    ),
     (roles.Model, "build"): Contract(
         "an object with the capabilities in offers",
         lambda model, given, returned: not missing(returned, model.capabilities()),
     ),
-    (roles.Inference, "init"): Contract("the state, a dataclass", _is_state),
+    (roles.Inference, "init"): Contract(
+        "the state, a dataclass",
+        lambda inference, given, returned: (
+            dataclasses.is_dataclass(returned) and not isinstance(returned, type)
+        ),
+    ),
     (roles.Inference, "step"): Contract(
         "(state, info): a state with the class and dtypes of the given one, and numbers or tensors "
         "by name",
         _is_step,
     ),
     (roles.Inference, "posterior"): Contract(
-        "a posterior with the protocols in provides", _is_posterior
+        "a posterior with the protocols in provides",
+        # each variant has its own posterior
+        lambda inference, given, returned: (
+            bool(inference.variants()) or not missing(returned, inference.provides)
+        ),
     ),
     (roles.Gradient, "estimate"): Contract(
         "(gradients, terms, state): a list with one gradient per parameter, a dictionary of "

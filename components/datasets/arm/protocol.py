@@ -44,7 +44,7 @@ def moments(y: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     square = ((y - mean) ** 2 * mask).sum(0)
     std = (square / count.clamp_min(1)).sqrt()
     pooled = (square.sum() / count.sum().clamp_min(1)).sqrt()
-    pooled = torch.where(pooled > 0, pooled, torch.ones_like(pooled))
+    pooled = torch.where(pooled > 0, pooled, 1.0)
     return mean, torch.where(std > 0, std, pooled)
 
 
@@ -99,9 +99,9 @@ class PartlyLabelled(Dataset[Supervised]):
         y = torch.tensor(train[1][rows.numpy()])
         x_mean = x.mean(0)
         x_std = x.std(0, correction=0)
-        x_std = torch.where(x_std > 0, x_std, torch.ones_like(x_std))
+        x_std = torch.where(x_std > 0, x_std, 1.0)
         y_mean, y_std = moments(y, mask)
-        y = torch.where(mask, (y - y_mean) / y_std, torch.zeros_like(y))
+        y = torch.where(mask, (y - y_mean) / y_std, 0.0)
         x_test = (torch.tensor(test[0]) - x_mean) / x_std
         y_test = (torch.tensor(test[1]) - y_mean) / y_std
         return Supervised(

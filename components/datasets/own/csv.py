@@ -339,7 +339,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             if self.standardise:
                 scale = (mean, sd)
                 y = (y - mean) / sd
-        return torch.where(mask, y, torch.zeros_like(y)), mask, tasks, scale, classes
+        return torch.where(mask, y, 0), mask, tasks, scale, classes
 
 
 def _moments(observed: list[Tensor], tasks: list[str]) -> tuple[Tensor, Tensor]:

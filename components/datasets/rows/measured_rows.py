@@ -112,7 +112,7 @@ class MeasuredRows(Dataset[Unlabelled]):
         if not is_image:
             x = (x - x[train].mean(0)) / x[train].std(0, correction=0)
         shape = FACE if is_image else x.shape[1:]
-        x = x.view(-1, *shape).to(setting.device, setting.dtype)
+        x = setting.place(x.view(-1, *shape))
         observed = x
         if self.gaps:
             gaps = torch.rand(x.shape, generator=rng.data) < self.gaps

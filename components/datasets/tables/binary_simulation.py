@@ -48,11 +48,7 @@ class BinarySimulation(Dataset[Supervised]):
             y = (torch.rand(n, generator=rng.data, dtype=torch.float64) < share).long()
             return labelled_rows(x, y[:, None], setting)
 
-        truth = {
-            "beta": torch.cat([torch.tensor([self.intercept]), beta]).to(
-                setting.device, setting.dtype
-            )
-        }
+        truth = {"beta": setting.place(torch.cat([torch.tensor([self.intercept]), beta]))}
         train = rows(self.n_train)
         test = rows(self.n_test)
         return Supervised(

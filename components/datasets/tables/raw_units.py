@@ -96,7 +96,7 @@ def standardise(x: Tensor, kept: Rows) -> tuple[Tensor, InputColumns]:
 def column_scales(x: Tensor) -> Tensor:
     """Standard deviations of the columns of x [N, D], 1 for a constant one: [D]."""
     std = x.std(0, correction=0)
-    return torch.where(is_constant(x), torch.ones_like(std), std)
+    return torch.where(is_constant(x), 1.0, std)
 
 
 def is_constant(x: Tensor) -> Tensor:

@@ -84,8 +84,8 @@ class MultitaskToy(Dataset):
         y_mean = (y * mask).sum(0) / count
         y_std = (((y - y_mean) ** 2 * mask).sum(0) / count).sqrt()
         # a single label per task has no standard deviation
-        y_std = torch.where(y_std > 0, y_std, torch.ones_like(y_std))
-        y = torch.where(mask, (y - y_mean) / y_std, torch.zeros_like(y))
+        y_std = torch.where(y_std > 0, y_std, 1.0)
+        y = torch.where(mask, (y - y_mean) / y_std, 0.0)
 
         return Supervised(
             name=self.name,

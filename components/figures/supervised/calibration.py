@@ -49,7 +49,7 @@ def coverage_curve(inside: Tensor, levels: Tensor) -> Tensor:
     Level 1 is the whole line.
     """
     covered = (inside[:, None] <= levels).to(levels.dtype).mean(0)
-    return torch.where(levels >= 1, torch.ones_like(covered), covered)
+    return torch.where(levels >= 1, 1.0, covered)
 
 
 def reliability_curve(p: Tensor, happened: Tensor, n_bins: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -71,7 +71,7 @@ class Blotto(GameDataset):
         each = -(won / attack_counts.clamp_min(1)).gather(
             2, theirs.expand(len(agent_actions), -1, -1)
         )  # [A, B, M]
-        reward_a = won.sum(-1)[None].to(setting.device, setting.dtype)
+        reward_a = setting.place(won.sum(-1)[None])
         environment = TableEnvironment(
             reward_a=reward_a,
             reward_b=each[None].to(reward_a),

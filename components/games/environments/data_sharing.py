@@ -119,7 +119,7 @@ class DataSharing(Dilemma):
                 ),
                 stacklevel=1,
             )
-        pair = self.pair_payoffs().to(setting.device, setting.dtype)
+        pair = setting.place(self.pair_payoffs())
         rewards = share_in_pairs(pair, self.players)
         rounds = repeat_game(*rewards, (2,) * (self.players - 1), self.memory)
         environment = Market(

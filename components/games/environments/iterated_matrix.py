@@ -83,7 +83,7 @@ class IteratedMatrix(Dilemma):
         return torch.stack([payoff_a, payoff_a.T], -1)
 
     def load(self, rng: Rng, setting: Setting) -> Game:
-        pays = self.rewards().to(setting.device, setting.dtype)
+        pays = setting.place(self.rewards())
         return self.build_game(
             repeat_game(pays[..., 0], pays[..., 1:], (pays.shape[1],), self.memory), setting
         )

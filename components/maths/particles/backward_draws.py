@@ -16,7 +16,7 @@ def distinct(chosen: Tensor, n: int) -> tuple[Tensor, Tensor]:
     with their first.
     """
     r = len(chosen)
-    is_chosen = torch.zeros(r, n, dtype=torch.bool, device=chosen.device).scatter_(1, chosen, True)
+    is_chosen = chosen.new_zeros(r, n, dtype=torch.bool).scatter_(1, chosen, True)
     place = is_chosen.long().cumsum(1) - 1  # [R, n]
     k = int(place[:, -1].max()) + 1
     first = is_chosen.int().argmax(1, keepdim=True)
@@ -58,4 +58,4 @@ def inverse_cdf(p: Tensor, rows: Tensor, u: Tensor) -> Tensor:
 def _running_sums(x: Tensor) -> Tensor:
     """Running sums over the last dimension."""
     n = x.shape[1]
-    return x @ torch.ones(n, n, device=x.device, dtype=x.dtype).triu_()
+    return x @ x.new_ones(n, n).triu_()

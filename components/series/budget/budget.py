@@ -114,8 +114,8 @@ class Budget(StrictKeys):
         k = self.weeks
         c = len(channels)
 
-        def over_weeks(weights: dict[str, float]) -> Array:
-            return np.tile(np.array([float(weights.get(name, 0.0)) for name in channels]), k)
+        def over_weeks(by_channel: dict[str, float], default: float = 0.0) -> Array:
+            return np.tile(np.array([float(by_channel.get(name, default)) for name in channels]), k)
 
         rows = [("total", np.ones(k * c), float(self.total or 0.0))]
         if self.weekly is not None:
@@ -127,11 +127,10 @@ class Budget(StrictKeys):
             rows.append((f"most.{name}", over_weeks({name: 1.0}), spend))
         for name, limit in (self.limits or {}).items():
             rows.append((f"limits.{name}", over_weeks(limit.weights), limit.most))
-        weekly_most = self.weekly_most or {}
         names, A, b = zip(*rows, strict=True)
         return Spends(
             lower=np.zeros(k * c),
-            upper=np.tile(np.array([weekly_most.get(name, np.inf) for name in channels]), k),
+            upper=over_weeks(self.weekly_most or {}, np.inf),
             A=np.stack(A),
             b=np.array(b),
             names=list(names),

@@ -52,8 +52,8 @@ def coverage(problem: Trajectories, found: SmoothedStates) -> Figures:
     )
     # Room for the legend above the axis: coverage may lie anywhere on it.
     legend_above(left)
-    units = list(dict.fromkeys(label.partition(", ")[2] for label in problem.state_labels))
-    units = [unit for unit in units if unit]
+    units = dict.fromkeys(label.partition(", ")[2] for label in problem.state_labels)
+    units.pop("", None)
     labels = [f"{name}\n{float(nmse[:, j].median()):.1e}" for j, name in enumerate(names)]
     if len(rmse) < FEWEST_IN_BOX:
         for j in range(len(names)):

@@ -80,7 +80,7 @@ def start(model: M, problem: Sequence, n: int, rng: Rng, evidence: bool = True) 
     """N equally weighted draws of x_0 for each replicate; ``evidence``: the potential is the
     likelihood."""
     x = model.init((problem.replicates, n), rng.init)  # [R, N, dx]
-    log_w = torch.full(x.shape[:2], -math.log(n), device=x.device, dtype=x.dtype)
+    log_w = x.new_full(x.shape[:2], -math.log(n))
     filtered = Filtering(
         log_normaliser=problem.observations.new_zeros(problem.replicates), evidence=evidence
     )

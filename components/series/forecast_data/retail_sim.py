@@ -113,10 +113,10 @@ class RetailSim(Dataset[Forecasting]):
         world = RetailWorld(weeks, generator)
         X = torch.stack([draw(world) for draw in REGRESSORS.values()], 1)  # [T, 7]
         U = torch.stack([world.bursts(*spends) for spends in CHANNELS.values()], 1)  # [T, 7]
-        beta = torch.tensor(
-            [self.effects.get(name, 0.0) for name in REGRESSORS], dtype=torch.float64
+        beta, q = (
+            torch.tensor([values.get(name, 0.0) for name in names], dtype=torch.float64)
+            for values, names in ((self.effects, REGRESSORS), (self.q, CHANNELS))
         )
-        q = torch.tensor([self.q.get(name, 0.0) for name in CHANNELS], dtype=torch.float64)
         flows = U.clone()
         for name, half in self.half.items():
             j = list(CHANNELS).index(name)

@@ -24,7 +24,7 @@ def accumulate_stock(flow: Tensor, kept: Tensor, limits: Tensor) -> Tensor:
         for u in flow[:-1]:
             grown.append((kept - limits * u) * grown[-1] + u)
         return torch.stack(grown, 1)
-    s = torch.zeros(len(kept), n, flow.shape[1], dtype=kept.dtype, device=kept.device)
+    s = kept.new_zeros(len(kept), n, flow.shape[1])
     s[:, 1:] = flow[:-1]
     width = 1
     power = kept.unsqueeze(1)
