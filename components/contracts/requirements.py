@@ -115,6 +115,9 @@ class Requirements:
         return self.capabilities_for(facts.kind, facts.offers) - facts.offers
 
 
+SUPERVISED = Requirements(kinds={"supervised"})
+REAL_ROWS = Requirements(kinds={"unlabelled"}, values={"real"})
+WHOLE_DATA = Requirements(batch_kind="whole")
 ONE_REAL_LABEL = Requirements(
     kinds={"supervised"},
     targets={"real"},

@@ -14,6 +14,7 @@ from components.contracts.problems import Batch
 # u, v [S, B] -> Σ_sb (u_sb ∇log q(z_sb|x_b) + v_sb ∇log p(x_b, z_sb)) for each parameter in order;
 # None if independent of the parameter
 PullBack = Callable[[Tensor, Tensor], list[Tensor | None]]
+GuideMoments = tuple[Tensor, Tensor]  # m and s [B, D] of q(z|x) = N(m, diag s²)
 
 
 @runtime_checkable
@@ -71,7 +72,7 @@ class LatentVariable(LogRatio[Shown], Protocol[Shown], metaclass=ModuleProtocol)
     @property
     def latent_dim(self) -> int: ...  # D
 
-    def encode(self, batch: Shown) -> tuple[Tensor, Tensor]: ...  # m, s [B, D]
+    def encode(self, batch: Shown) -> GuideMoments: ...
 
 
 @runtime_checkable

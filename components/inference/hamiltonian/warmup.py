@@ -13,7 +13,7 @@ from torch import Tensor
 from components.contracts.capabilities import Collapsible, LogJoint
 from components.contracts.capabilities.densities import Collapsed
 from components.contracts.problems import Target
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import WHOLE_DATA
 from components.contracts.roles import BetweenZeroAndOne
 from components.contracts.streams import Rng
 from components.inference.chains import (
@@ -61,7 +61,7 @@ class WarmUp(Superchains, Sampler[HamiltonianChains]):
     Source: Liu (1994), on integrating parameters out.
     """
 
-    requires = Requirements(batch_kind="whole")
+    requires = WHOLE_DATA
     folds_replicates = frozenset()
     warmup: NonNegativeInt
     thinning: PositiveInt  # every n-th state is stored

@@ -9,12 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from components.contracts.capabilities import ClassConditional, Decoder, LatentVariable
+from components.contracts.capabilities.latent import GuideMoments
 from components.contracts.problems import RowBatch
 from components.maths.exponential.standard_draws import standard_normal
 from components.models.latent.generative import log_normal
 
 Model = LatentVariable[Any]
-Guide = Callable[[Model, RowBatch], tuple[Tensor, Tensor]]  # m and s of the rows [B, D]
+Guide = Callable[[Model, RowBatch], GuideMoments]
 
 
 class GuideView(nn.Module):
@@ -30,7 +31,7 @@ class GuideView(nn.Module):
         return self.model.latent_dim
 
     @torch.no_grad()
-    def encode(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
+    def encode(self, batch: RowBatch) -> GuideMoments:
         return self.guide(self.model, batch)
 
     def log_joint(self, batch: RowBatch, z: Tensor) -> Tensor:
@@ -68,7 +69,7 @@ class ClassView(GuideView):
         return self.model.log_share
 
 
-def prior_guide(model: Model, batch: RowBatch) -> tuple[Tensor, Tensor]:
+def prior_guide(model: Model, batch: RowBatch) -> GuideMoments:
     """The prior N(0, I) in place of a guide: initial draws are not learned."""
     m = next(iter(model.parameters())).new_zeros(batch.n_rows, model.latent_dim)
     return m, torch.ones_like(m)

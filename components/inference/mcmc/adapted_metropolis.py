@@ -9,7 +9,7 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import WHOLE_DATA
 from components.contracts.roles import Info
 from components.inference.chains import Chains, Sampler, advance
 from components.inference.mcmc.adaptation import AdaptedProposal, Proposal
@@ -29,7 +29,7 @@ S = TypeVar("S", bound=MetropolisChains)
 class AdaptedMetropolis(Superchains, AdaptedProposal, Sampler[S], Generic[S]):
     """Base of samplers that accept or reject a proposal for each chain."""
 
-    requires = Requirements(batch_kind="whole")
+    requires = WHOLE_DATA
     thinning: PositiveInt
 
     def settle(

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Check
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import WHOLE_DATA
 from components.contracts.roles import FinishedRun, Info
 from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng, seed_from
@@ -74,7 +74,7 @@ class ImportanceSampling(Sampler[Weighted]):
     and Chopin (2015) (``sobol``).
     """
 
-    requires = Requirements(batch_kind="whole")
+    requires = WHOLE_DATA
     proposal: Literal["prior", "gaussian", "student_t", "mixture"]
     points: Literal["random", "sobol"]
     dof: PositiveFloat

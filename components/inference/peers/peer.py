@@ -17,7 +17,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint, WarmStart
 from components.contracts.costs.counts import Costs, counting, pause, resume
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import WHOLE_DATA
 from components.contracts.roles import Info
 from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng, seed_from
@@ -114,7 +114,7 @@ class Peer(Sampler[PeerChains]):
 
     Raises ConfigMismatchError if its package is not installed."""
 
-    requires = Requirements(batch_kind="whole")
+    requires = WHOLE_DATA
     folds_replicates = frozenset()
     package: ClassVar[str]
 

@@ -9,7 +9,7 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import WHOLE_DATA
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
@@ -76,7 +76,7 @@ class HamiltonianVI(SeededGuide[HamiltonianVIState]):
     Rodríguez Santana and Hernández-Lobato (2020), section 5.
     """
 
-    requires = Requirements(batch_kind="whole")
+    requires = WHOLE_DATA
 
     transitions: PositiveInt
     leapfrog_steps: PositiveInt

@@ -8,7 +8,7 @@ import torch
 from pydantic import model_validator
 from torch import Tensor
 
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import WHOLE_DATA
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import ModelBatch
@@ -63,7 +63,7 @@ class KSIVI(SemiImplicitVI):
     Source: Cheng et al. (2024), section 3, Algorithms 1 (two batches) and 2 (U-statistic).
     """
 
-    requires = Requirements(batch_kind="whole")
+    requires = WHOLE_DATA
     provides = FIT_OUTPUTS
 
     pairs: Pairs

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from components.contracts.capabilities import LatentVariable, RowGuide
+from components.contracts.capabilities.latent import GuideMoments
 from components.contracts.problems import RowBatch
 from components.inference.latent.views import GuideView, replace_guide
 from components.inference.semi_implicit.family import MixedGaussian
@@ -77,7 +78,7 @@ class SemiImplicitEncoder(nn.Module):
         hidden = x @ first.weight[:, :C].T + first.bias
         return GivenRows(self.network, self.log_std, hidden, first.weight[:, C:])
 
-    def moments(self, batch: RowBatch, noise: Tensor) -> tuple[Tensor, Tensor]:
+    def moments(self, batch: RowBatch, noise: Tensor) -> GuideMoments:
         """Mean and standard deviation of q(z|x_b), [B, D] each, from its means at ε [n, E]."""
         q = self.given(batch)
         means = q.mean(noise[:, None])
@@ -96,7 +97,7 @@ class MomentGuide(nn.Module):
         )
         self.noise = noise.to(encoder.log_std)
 
-    def forward(self, model: LatentVariable[RowBatch], batch: RowBatch) -> tuple[Tensor, Tensor]:
+    def forward(self, model: LatentVariable[RowBatch], batch: RowBatch) -> GuideMoments:
         return self.encoder.moments(batch, self.noise)
 
 

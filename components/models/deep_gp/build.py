@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import SUPERVISED
 from components.contracts.roles import Model
 from components.contracts.streams import Rng, seed_from
 from components.maths.exponential.standard_draws import standard_normal
@@ -32,7 +32,7 @@ from components.problems.supervised import Supervised
 class MultiTaskDGPModel(Model[Supervised, MultiTaskDGP], DeepGPSettings):
     """Deep GP of several tasks, with a variational posterior at inducing inputs."""
 
-    requires = Requirements(kinds={"supervised"})
+    requires = SUPERVISED
 
 
 @dataclass(frozen=True)

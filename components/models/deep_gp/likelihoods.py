@@ -25,11 +25,19 @@ Link = Literal["probit", "logit", "log"]
 NOISE_FLOOR = 1e-6  # smaller noise exceeds the precision of float32 labels
 
 
-class GaussianLabels(nn.Module):
-    """y = f + N(0, σ_t²): closed form E_q[log N(y|f, σ²)] = log N(y|μ, σ²) − v/(2σ²)."""
+class LabelLikelihood(nn.Module):
+    """Defaults of a likelihood: one latent function per task, expectations without samples of f, no
+    learned noise."""
 
     outputs = 1
     samples_f = False
+
+    def noise_parameters(self) -> list[nn.Parameter]:
+        return []
+
+
+class GaussianLabels(LabelLikelihood):
+    """y = f + N(0, σ_t²): closed form E_q[log N(y|f, σ²)] = log N(y|μ, σ²) − v/(2σ²)."""
 
     def __init__(self, n_tasks: int, noise_variance: float, like: Tensor):
         super().__init__()
@@ -61,11 +69,9 @@ class GaussianLabels(nn.Module):
         return GaussianMixture(mu, variance.squeeze(-1).transpose(1, 2) + self.noise_variance)
 
 
-class BernoulliLabels(nn.Module):
+class BernoulliLabels(LabelLikelihood):
     """y ∈ {0, 1}, P(y = 1) = Φ(f) or 1/(1 + e⁻ᶠ); expectations by Gauss–Hermite quadrature."""
 
-    outputs = 1
-    samples_f = False
     nodes: Tensor
     weights: Tensor
 
@@ -75,9 +81,6 @@ class BernoulliLabels(nn.Module):
         nodes, weights = np.polynomial.hermite.hermgauss(n_nodes)
         self.register_buffer("nodes", torch.as_tensor(nodes * math.sqrt(2)).to(like))
         self.register_buffer("weights", torch.as_tensor(weights / math.sqrt(math.pi)).to(like))
-
-    def noise_parameters(self) -> list[nn.Parameter]:
-        return []
 
     def _log_p(self, mean: Tensor, variance: Tensor, sign: Tensor | float) -> Tensor:
         f = sign * (mean + variance.sqrt() * self.nodes)  # [S, T, n, nodes]
@@ -97,7 +100,7 @@ class BernoulliLabels(nn.Module):
         return Categorical(torch.stack(both, -1).transpose(1, 2))  # [S, B, T, 2]
 
 
-class SoftmaxLabels(nn.Module):
+class SoftmaxLabels(LabelLikelihood):
     """y ∈ {0 … C−1}, P(y = c) = softmax(f)_c with C latent functions; one sample of f for each
     sample of λ."""
 
@@ -106,9 +109,6 @@ class SoftmaxLabels(nn.Module):
     def __init__(self, n_classes: int):
         super().__init__()
         self.outputs = n_classes
-
-    def noise_parameters(self) -> list[nn.Parameter]:
-        return []
 
     def expected_log_prob(
         self, y: Tensor, mean: Tensor, variance: Tensor, noise: Tensor | None
@@ -122,7 +122,7 @@ class SoftmaxLabels(nn.Module):
         return Categorical((mean + variance.sqrt() * noise).transpose(1, 2))  # [S, B, T, C]
 
 
-class PoissonLabels(nn.Module):
+class PoissonLabels(LabelLikelihood):
     """y ∈ {0, 1, 2 …}, y ~ Poisson(eᶠ), a log-Gaussian Cox process if rows are cells of its domain:
     closed form E_q[log p(y|f)] = y μ − e^(μ + v/2) − log y!.
 
@@ -131,8 +131,6 @@ class PoissonLabels(nn.Module):
     Source: Boustati (2021), sections 2.1.2.2 and 2.4.2; Møller, Syversveen and Waagepetersen
     (1998)."""
 
-    outputs = 1
-    samples_f = False
     nodes: Tensor
     log_weights: Tensor
 
@@ -142,9 +140,6 @@ class PoissonLabels(nn.Module):
         self.register_buffer("nodes", torch.as_tensor(nodes * math.sqrt(2)).to(like))
         log_weights = np.log(weights) - 0.5 * math.log(math.pi)
         self.register_buffer("log_weights", torch.as_tensor(log_weights).to(like))
-
-    def noise_parameters(self) -> list[nn.Parameter]:
-        return []
 
     def expected_log_prob(
         self, y: Tensor, mean: Tensor, variance: Tensor, noise: Tensor | None

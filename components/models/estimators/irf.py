@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from components.contracts.capabilities.estimators import Fitted
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import SUPERVISED
 from components.contracts.roles import AboveZeroToOne, Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -202,7 +202,7 @@ class IRF(Model[Supervised, Forests]):
     Zadrozny and Elkan (2002), section 3.
     """
 
-    requires = Requirements(kinds={"supervised"})
+    requires = SUPERVISED
     differentiable = False
 
     trees: PositiveInt

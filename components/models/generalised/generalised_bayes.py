@@ -20,7 +20,7 @@ from components.contracts.capabilities import (
 )
 from components.contracts.capabilities.densities import PredictiveLogJoint
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import SUPERVISED
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.exponential.standard_draws import standard_normal
@@ -141,7 +141,7 @@ class GeneralisedBayes(Model[Supervised, GeneralisedModule]):
     Lyddon, Holmes and Walker (2019); Ribatet, Cooley and Davison (2012).
     """
 
-    requires = Requirements(kinds={"supervised"})
+    requires = SUPERVISED
     offers_where = {
         GaussianPrior: "base=logistic_regression",
         TrainingStart: "base=logistic_regression",

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
+from components.contracts.capabilities.latent import GuideMoments
 from components.contracts.problems import Batch, Rows
 from components.contracts.streams import Rng
 from components.maths.exponential.standard_draws import standard_normal
@@ -33,7 +34,7 @@ class GaussianGuide(nn.Module):
         self.second = second
         self.scale = scale
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor) -> GuideMoments:
         """m, s [B, D] at x [B, I]."""
         m, a = (
             self.network(x).chunk(2, -1)
@@ -65,7 +66,7 @@ class RowLatents(nn.Module, Generic[R]):
     latent_dim: int
 
     @abstractmethod
-    def encode(self, batch: R) -> tuple[Tensor, Tensor]:
+    def encode(self, batch: R) -> GuideMoments:
         """m, s [B, D]."""
 
     @abstractmethod
@@ -118,7 +119,7 @@ class Amortised(RowLatents[R]):
         return batch.x.flatten(1)  # [B, C]
 
     # p and q, at any z
-    def encode(self, batch: R) -> tuple[Tensor, Tensor]:
+    def encode(self, batch: R) -> GuideMoments:
         return self.guide(self.context(batch))  # m, s [B, D]
 
     # The bound as a function of noise

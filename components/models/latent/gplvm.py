@@ -9,9 +9,10 @@ import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
+from components.contracts.capabilities.latent import GuideMoments
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Rows
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import REAL_ROWS
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.cholesky import LOG_2PI, jittered_cholesky, triangular_inverse
@@ -173,7 +174,7 @@ class LatentGP(RowLatents[Rows]):
         square = (x - mean).square().sum(-1) / variance
         return -0.5 * (square + x.shape[1] * (variance.log() + LOG_2PI))
 
-    def encode(self, batch: Rows) -> tuple[Tensor, Tensor]:
+    def encode(self, batch: Rows) -> GuideMoments:
         """m and s [B, Q] of q(z_b) that maximises a row's bound E_q[log p(x_b | z)] − KL(q ‖ p),
         by ``encoder_steps`` of Adam from the nearest training row; E_q by the 2Q points m ± √Q s_q e_q,
         which have the mean and covariance of q."""
@@ -224,7 +225,7 @@ class GPLVM(Model[Unlabelled, LatentGP]):
     Source: Lawrence (2005) (points); Titsias and Lawrence (2010), eqs. (14), (19) to (25);
     Boustati (2021), section 2.1.2.2."""
 
-    requires = Requirements(kinds={"unlabelled"}, values={"real"})
+    requires = REAL_ROWS
 
     latent_dim: PositiveInt
     latents: Literal["variational", "points"]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from components.contracts.capabilities.latent import GuideMoments
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Rows
 from components.contracts.streams import Rng
@@ -133,7 +134,7 @@ class LinearRows(AutoEncoder):
         codes = self._codes(batch)
         return codes.mean, torch.linalg.inv(codes.precision_factor).mT  # [B, Q], [B, Q, Q]
 
-    def encode(self, batch: Rows) -> tuple[Tensor, Tensor]:
+    def encode(self, batch: Rows) -> GuideMoments:
         m, scale = self.location_scale(batch)
         return m, scale.norm(dim=2)  # standard deviations of each z_d
 

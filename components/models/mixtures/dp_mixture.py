@@ -9,7 +9,7 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import REAL_ROWS
 from components.contracts.roles import AtLeastTwo, Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -66,7 +66,7 @@ class DpMixture(Model[Unlabelled, DpMixtureModule]):
     Source: Bardenet (2021), chapter 7; Blei & Jordan (2006), sections 2 and 3; Neal (2000), eq.
     (2.1)."""
 
-    requires = Requirements(kinds={"unlabelled"}, values={"real"})
+    requires = REAL_ROWS
     concentration: PositiveFloat
     truncation: AtLeastTwo
     mean_rows: PositiveFloat

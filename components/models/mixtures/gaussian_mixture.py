@@ -12,7 +12,7 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.problems import Rows
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import REAL_ROWS
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -198,7 +198,7 @@ class GaussianMixtureModel(Model[Unlabelled, GaussianMixtureModule]):
     Source: Bishop (2006), section 10.2; Bardenet (2021), section 5.2.
     """
 
-    requires = Requirements(kinds={"unlabelled"}, values={"real"})
+    requires = REAL_ROWS
 
     clusters: PositiveInt
     concentration: PositiveFloat

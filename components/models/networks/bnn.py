@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import SUPERVISED
 from components.contracts.roles import LearnableScale, Model
 from components.contracts.streams import Rng
 from components.maths.cholesky import LOG_2PI
@@ -189,7 +189,7 @@ class BNN(Model[Supervised, BayesianNetwork]):
 
     Source: Liu & Wang (2016), section 5; Hernández-Lobato & Adams (2015), section 2."""
 
-    requires = Requirements(kinds={"supervised"})
+    requires = SUPERVISED
 
     widths: list[PositiveInt]
     activation: Activation

@@ -16,7 +16,7 @@ from components.contracts.capabilities import (
     ThetaPredictive,
     TrainingStart,
 )
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import SUPERVISED
 from components.contracts.roles import LearnableScale, Model
 from components.contracts.streams import Rng
 from components.models.networks.activations import Activation
@@ -41,7 +41,7 @@ class MLP(Model[Supervised, DenseNetwork | EmpiricalBayesNetwork]):
     Source: Gallego (2021), eq. (3.13); Rodríguez Santana and Hernández-Lobato (2020), end of
     section 4.3 (learned s)."""
 
-    requires = Requirements(kinds={"supervised"})
+    requires = SUPERVISED
     offers_where = {
         Dropout: "dropout=0.1",
         Penalised: "prior_std=1.0",

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
 from components.contracts.class_outputs import Outputs
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import SUPERVISED
 from components.contracts.roles import LearnableScale, Model
 from components.contracts.streams import Rng, seed_from
 from components.contracts.user_code import ImportPath, import_object, reraise_user_error
@@ -43,7 +43,7 @@ class Module(Model[Supervised, ModuleNetwork]):
 
     Source: Paszke et al. (2019)."""
 
-    requires = Requirements(kinds={"supervised"})
+    requires = SUPERVISED
     imports = {"class_path"}
     reads = {"path": "sha256"}
 

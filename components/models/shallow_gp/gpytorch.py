@@ -9,7 +9,7 @@ from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.models import ApproximateGP, ExactGP
 from pydantic import PositiveFloat, PositiveInt
 
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import SUPERVISED
 from components.contracts.roles import Model
 from components.contracts.streams import Rng, seed_from
 from components.contracts.user_code import ImportPath, import_object
@@ -43,7 +43,7 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
     Source: Gardner, Pleiss, Bindel, Weinberger and Wilson (2018).
     """
 
-    requires = Requirements(kinds={"supervised"})
+    requires = SUPERVISED
     imports = {"class_path"}
 
     class_path: ImportPath

@@ -18,7 +18,7 @@ from components.contracts.capabilities import (
     WeightSpace,
 )
 from components.contracts.plugins.protocols import protocols_of
-from components.contracts.requirements import Requirements
+from components.contracts.requirements import SUPERVISED
 from components.contracts.roles import LearnableScale, Model
 from components.contracts.streams import Rng
 from components.models.networks.dense_network import DenseNetwork
@@ -30,7 +30,7 @@ class DropoutNetworkSettings(DropoutModel):
     """Keys of a network with dropout and an L2 penalty λ Σ θ² on its mean loss, i.e. θ ~ N(0,
     1/(2λN))."""
 
-    requires = Requirements(kinds={"supervised"})
+    requires = SUPERVISED
     offers = {Network, Penalised, WeightSpace, AffineLayers}
 
     widths: list[PositiveInt]
@@ -52,7 +52,7 @@ class DropoutNetworkSettings(DropoutModel):
 class NormalPrior(Model[Supervised, DenseNetwork]):
     """Keys of a Bayesian network, θ ~ N(0, s²) and log σ_t² ~ N(log noise_init, noise_spread²)."""
 
-    requires = Requirements(kinds={"supervised"})
+    requires = SUPERVISED
     # the noise has no closed form of several tasks, and nothing is dropped
     offers = protocols_of(DenseNetwork, CAPABILITIES) - {Collapsible, Dropout}
 
