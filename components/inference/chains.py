@@ -231,9 +231,12 @@ def move_to_cpu(theta: Tensor, stats: Mapping[str, Tensor]) -> tuple[Tensor, dic
     return rows[:, :P].to(theta.dtype, copy=True), new_stats
 
 
-def stack_kept(kept: Trace, like: Tensor) -> Tensor:
-    """Stored rows [C, N, …] on the device of a state [C, …]; N = 0 if there are none."""
-    return kept.stack_rows(1).to(like.device) if len(kept) else like.unsqueeze(1)[:, :0]
+def stack_kept(kept: Trace, like: Tensor, dim: int = 1) -> Tensor:
+    """Stored rows [C, N, …], N at ``dim``, on the device of a state [C, …]; N = 0 if there are
+    none."""
+    if len(kept):
+        return kept.stack_rows(dim).to(like.device)
+    return like.unsqueeze(dim).narrow(dim, 0, 0)
 
 
 def to_draws(state: Chains) -> Draws:

@@ -139,10 +139,13 @@ def affine_bounds(weight: Tensor, bias: Tensor, h: Reach, unit: float) -> Interv
     Returns:
         Ends [..., B, out].
     """
+    return IntervalVector(*h.image(weight, bias)).widen(_rounding_slack(weight, bias, h, unit))
+
+
+def _rounding_slack(weight: Tensor, bias: Tensor, h: Reach, unit: float) -> Tensor:
+    """Largest rounding error of W h + b, relative to |W| |h| + |b| ≥ |W h + b| [..., B, out]."""
     size = h.largest @ weight.abs().mT + bias.abs().unsqueeze(-2)
-    return IntervalVector(*h.image(weight, bias)).widen(
-        rounding_error(weight.shape[-1], unit) * size
-    )
+    return rounding_error(weight.shape[-1], unit) * size
 
 
 def margin_bounds(
@@ -165,8 +168,7 @@ def margin_bounds(
 
     Source: Gowal et al. (2018), section 3 (elision of the last layer).
     """
-    size = h.largest @ weight.abs().mT + bias.abs().unsqueeze(-2)  # [K, B, T C], ≥ |f|
-    slack = rounding_error(weight.shape[-1], unit) * size
+    slack = _rounding_slack(weight, bias, h, unit)  # [K, B, T C]
     low, high = (
         end.unflatten(-1, (-1, classes))
         for end in IntervalVector(*h.image(weight, bias)).widen(slack)

@@ -134,15 +134,6 @@ def _are_actions(opponent: Any, given: tuple[Any, ...], returned: Any) -> bool:
     return opponent.third_party or (returned.dtype == torch.long and not bool((returned < 0).any()))
 
 
-def _is_estimate(gradient: Any, given: tuple[Any, ...], returned: Any) -> bool:
-    return (
-        isinstance(returned, tuple)
-        and len(returned) == 3
-        and isinstance(returned[0], list)
-        and isinstance(returned[1], dict)
-    )
-
-
 CONTRACTS: dict[tuple[type, str], Contract] = {
     (roles.Dataset, "load"): Contract(
         "a problem of the kind that the class declares",
@@ -175,7 +166,12 @@ CONTRACTS: dict[tuple[type, str], Contract] = {
     (roles.Gradient, "estimate"): Contract(
         "(gradients, terms, state): a list with one gradient per parameter, a dictionary of "
         "tensors, the state",
-        _is_estimate,
+        lambda gradient, given, returned: (
+            isinstance(returned, tuple)
+            and len(returned) == 3
+            and isinstance(returned[0], list)
+            and isinstance(returned[1], dict)
+        ),
     ),
     (roles.Block, "terms"): Contract(
         "Terms", lambda block, given, returned: isinstance(returned, Terms)

@@ -39,8 +39,7 @@ def finish_plane(
     i, j = pair
     if data.is_simulated:
         axis.plot(
-            float(data.beta[i]),
-            float(data.beta[j]),
+            *data.beta[[i, j]].tolist(),
             "X",
             color=RED,
             markersize=9,
@@ -77,9 +76,7 @@ def confidence_region(
     )
     left_axis.plot(*cloud[:, [i, j]].T, ".", color=GREY, markersize=3, alpha=0.6, label=repeated)
     left_axis.plot(*edge.T, color=BLUE, label=f"{level:.0%} confidence region")
-    left_axis.plot(
-        float(fit.beta[i]), float(fit.beta[j]), "o", color=BLUE, label="maximum likelihood"
-    )
+    left_axis.plot(*fit.beta[[i, j]].tolist(), "o", color=BLUE, label="maximum likelihood")
     finish_plane(figure, left_axis, data, (i, j), "Fisher: estimate and ellipsoid")
 
     levels = sorted(coverage)

@@ -61,8 +61,7 @@ def credible_region(
     edge = shadow(beta_posterior.m, scale * beta_posterior.covariance, radius, i, j)
     left_axis.plot(*edge.T, color=GREEN, label=f"{level:.0%} credible")
     left_axis.plot(
-        float(beta_posterior.m[i]),
-        float(beta_posterior.m[j]),
+        *beta_posterior.m[[i, j]].tolist(),
         "o",
         color=GREEN,
         label="posterior mean",

@@ -49,9 +49,8 @@ class TerrainModule(nn.Module):
         self.takeoff = system.takeoff
         self.noise_sd = system.noise_sd
         self.compiled = compiled
-        self.register_buffer("m0", system.m0.clone())
-        self.register_buffer("prior_sd", system.prior_sd.clone())
-        self.register_buffer("motion_sd", system.motion_sd.clone())
+        for name in ("m0", "prior_sd", "motion_sd"):
+            self.register_buffer(name, getattr(system, name).clone())
         self.register_buffer("Q", self.motion_sd.square().diag())
         self.register_buffer("P0", self.prior_sd.square().diag())
         self.register_buffer("Sigma", system.noise_sd**2 * torch.eye(2).to(self.m0))

@@ -16,6 +16,7 @@ from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import NumericalError
+from components.inference.chains import stack_kept
 from components.posteriors.draws import Draws
 from components.registry import register
 from components.series.posteriors.smoothed import SampledSeries
@@ -81,13 +82,10 @@ class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
         return replace(state, theta=theta, t=t), by_name | {"draws": len(state.kept)}
 
     def posterior(self, state: Sweeps) -> SampledSeries:
-        like, (r, c, p), n = state.theta, state.theta.shape, len(state.kept)
-        if n:
-            states = state.kept_states.stack_rows(2).to(like.device)
-            theta = state.kept.stack_rows(2).to(like.device)
-        else:
-            states = like.new_empty(r, c, 0, state.times, state.model.state_dim)
-            theta = like.new_empty(r, c, 0, p)
+        r, c, _ = state.theta.shape
+        one_path = state.theta.new_empty(r, c, state.times, state.model.state_dim)
+        states = stack_kept(state.kept_states, one_path, 2)  # [R, C, N, T, dx]
+        theta = stack_kept(state.kept, state.theta, 2)  # [R, C, N, P]
         names = list(state.model.parameter_names)
         return SampledSeries.summarise(
             states, Draws(theta.flatten(0, 1), state.begun.flatten(0, 1), names, replicates=r)
