@@ -31,7 +31,7 @@ def check_kernel_particles(size: int | None, chains: int) -> None:
         )
 
 
-def check_positive_bandwidth(theta: Tensor, bandwidth: float | Literal["median"]) -> None:
+def check_positive_bandwidth(theta: Tensor, bandwidth: Bandwidth) -> None:
     """Reject a median bandwidth of 0.
 
     Raises NumericalError if most particles [(R,) L, P] are at the same point."""

@@ -15,7 +15,13 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.maths.exponential.standard_draws import normal_like
-from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, init_lbfgs, iterate
+from components.maths.line_search.limited_memory import (
+    Evaluation,
+    LBFGSRun,
+    Tolerance,
+    init_lbfgs,
+    iterate,
+)
 from components.maths.line_search.module_bound import assign, evaluate_bound, flatten
 from components.posteriors.latent import LatentPosterior
 from components.posteriors.variational import VariationalPosterior
@@ -98,7 +104,7 @@ class LBFGS(Inference[Elbo, Supervised | Unlabelled, Any, LBFGSState]):
         module = state.module
         parameters = list(module.parameters())
 
-        def evaluate(theta: Tensor) -> tuple[float, Tensor, dict[str, Tensor]]:
+        def evaluate(theta: Tensor) -> Evaluation:
             """f, ∇f and the terms of the bound at θ."""
             return evaluate_bound(parameters, theta, lambda: module.elbo(batch, state.noise))
 

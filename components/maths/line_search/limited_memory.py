@@ -12,8 +12,8 @@ from torch import Tensor
 from components.errors import NumericalError
 from components.maths.line_search.strong_wolfe import Trial, strong_wolfe
 
-# θ -> f, ∇f, and the terms of f
-Evaluate = Callable[[Tensor], tuple[float, Tensor, dict[str, Tensor]]]
+Evaluation = tuple[float, Tensor, dict[str, Tensor]]  # f, ∇f, and the terms of f
+Evaluate = Callable[[Tensor], Evaluation]  # at θ
 # pairs with sᵀ y below this multiple of ‖s‖ ‖y‖ would corrupt the inverse Hessian
 CURVATURE_FLOOR = 1e-10
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 import torch
 from torch import Tensor
 
+from components.maths.line_search.limited_memory import Evaluation
+
 
 def flatten(parameters: Iterable[Tensor]) -> Tensor:
     """Parameters as one vector θ [P], a copy."""
@@ -23,7 +25,7 @@ def assign(parameters: Sequence[Tensor], theta: Tensor) -> None:
 
 def evaluate_bound(
     parameters: Sequence[Tensor], theta: Tensor, bound: Callable[[], dict[str, Tensor]]
-) -> tuple[float, Tensor, dict[str, Tensor]]:
+) -> Evaluation:
     """f = −bound, ∇f [P] and the terms of the bound at θ; the parameters are set to θ."""
     assign(parameters, theta)
     terms = bound()

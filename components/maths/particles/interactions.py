@@ -28,6 +28,8 @@ from torch import Tensor
 from components.maths.cholesky import jittered_cholesky
 from components.maths.exponential.standard_draws import normal_like
 
+Bandwidth = float | Literal["median"]  # h of k
+
 
 def square_distances(theta: Tensor) -> Tensor:
     """‖z_i − z_l‖² of particles [(R,) L, P], as ‖z_i‖² + ‖z_l‖² − 2 z_i·z_l; [(R,) L, L], zero on
@@ -55,7 +57,7 @@ def median_bandwidth(distances: Tensor) -> Tensor:
     return distances[..., row, column].median(-1).values / math.log(L)
 
 
-def kernel(theta: Tensor, bandwidth: float | Literal["median"]) -> tuple[Tensor, Tensor]:
+def kernel(theta: Tensor, bandwidth: Bandwidth) -> tuple[Tensor, Tensor]:
     """RBF kernel matrix K [(R,) L, L] of particles [(R,) L, P], and its bandwidth h [(R)]."""
     distances = square_distances(theta)
     h = (
@@ -136,7 +138,7 @@ def _factor(K: Tensor, jitter: float) -> tuple[Tensor, float]:
     return jittered_cholesky(K, jitter, "the kernel matrix of the particles", "inference.jitter")
 
 
-def among(theta: Tensor, replicates: int, bandwidth: float | Literal["median"]) -> Interaction:
+def among(theta: Tensor, replicates: int, bandwidth: Bandwidth) -> Interaction:
     """Interaction among the particles [R·L, P] of each replicate."""
     of_each = theta if replicates == 1 else theta.unflatten(0, (replicates, -1))
     return Interaction(theta, *kernel(of_each, bandwidth), replicates)
@@ -189,7 +191,7 @@ class BlockInteraction:
 def within_blocks(
     theta: Tensor,
     replicates: int,
-    bandwidth: float | Literal["median"],
+    bandwidth: Bandwidth,
     size: int,
     generator: torch.Generator,
 ) -> BlockInteraction:

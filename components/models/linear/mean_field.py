@@ -193,14 +193,12 @@ class JointLinearAscent:
     def objective(self, factors: Factors, batch: Batch) -> Tensor:
         m, V, a, b = (factors[name] for name in ("m", "V", "a", "b"))
         X, y = self.select(batch)
-        D = len(self.penalty)
-        precision = a / b
-        log_noise = b.log() - a.digamma()  # E 1/σ², E log σ²
+        log_noise = b.log() - a.digamma()  # E log σ²
         gram = X.T @ X + self.penalty.diag()
         square = penalised_loss(self.penalty, m, X, y)
-        loss = precision * square + (gram * V).sum((1, 2))  # E[(‖y − Xβ‖² + Σ λβ²)/σ²]
+        loss = a / b * square + (gram * V).sum((1, 2))  # E[(‖y − Xβ‖² + Σ λβ²)/σ²]
         joint = expected_log_joint(self.penalty, self.noise, len(y), a, b, loss)
-        normal_entropy = 0.5 * (torch.logdet(V) + D * (1 + LOG_2PI + log_noise))
+        normal_entropy = 0.5 * (torch.logdet(V) + len(self.penalty) * (1 + LOG_2PI + log_noise))
         return joint + normal_entropy + a + b.log() + a.lgamma() - (1 + a) * a.digamma()
 
     def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:

@@ -46,7 +46,7 @@ class DpMixtureModule(MixtureParameters):
         sticks = self.prior.m.new_tensor([1.0, self.concentration])
         logs = draw_log_dirichlet(sticks.expand(n, self.n_clusters - 1, 2), generator)
         mu, L = self.expand_prior(n).draw(generator)
-        return self.join(log_shares(logs[..., 0], logs[..., 1]), mu, L)
+        return self.join(log_shares(logs), mu, L)
 
     def mean_field(self) -> StickAscent:
         return StickAscent(self.prior, self.n_clusters, self.concentration, self.join)

@@ -18,11 +18,11 @@ from components.models.mixtures.mixture_ascent import (
 )
 
 
-def log_shares(log_v: Tensor, log_rest: Tensor) -> Tensor:
-    """log π_t = log v_t + Σ_{j<t} log(1 − v_j), v_T = 1, for T − 1 sticks v and remainders 1 − v
-    [..., T − 1] -> [..., T]."""
-    log_remaining = torch.nn.functional.pad(log_rest.cumsum(-1), (1, 0))
-    return log_remaining + torch.nn.functional.pad(log_v, (0, 1))
+def log_shares(logs: Tensor) -> Tensor:
+    """log π_t = log v_t + Σ_{j<t} log(1 − v_j), v_T = 1, for logs of T − 1 sticks v and
+    remainders 1 − v, [..., T − 1, 2] -> [..., T]."""
+    log_remaining = torch.nn.functional.pad(logs[..., 1].cumsum(-1), (1, 0))
+    return log_remaining + torch.nn.functional.pad(logs[..., 0], (0, 1))
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ class StickAscent(AssignmentAscent):
 
     def expected_log_weights(self, factors: Factors) -> Tensor:
         logs = expected_log(factors["sticks"])
-        return log_shares(logs[..., 0], logs[..., 1])
+        return log_shares(logs)
 
     def log_mean_weights(self, factors: Factors) -> Tensor:
         """E π_t = E v_t Π_{j<t} E(1 − v_j)."""
         sticks = factors["sticks"]
         log_means = (sticks / sticks.sum(2, keepdim=True)).log()
-        return log_shares(log_means[..., 0], log_means[..., 1])
+        return log_shares(log_means)
 
     def weight_divergence(self, factors: Factors) -> Tensor:
         sticks = factors["sticks"]
@@ -67,6 +67,4 @@ class StickAscent(AssignmentAscent):
     def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
         first = {name: v[:1].expand(n, *v.shape[1:]) for name, v in factors.items()}
         logs = draw_log_dirichlet(first["sticks"], generator)  # log v, log(1 − v) [n, T − 1, 2]
-        return self.joined(
-            log_shares(logs[..., 0], logs[..., 1]), *cluster_posterior(first).draw(generator)
-        )
+        return self.joined(log_shares(logs), *cluster_posterior(first).draw(generator))

@@ -17,7 +17,7 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.kernels import Shape
-from components.maths.line_search.limited_memory import Tolerance, init_lbfgs, iterate
+from components.maths.line_search.limited_memory import Evaluation, Tolerance, init_lbfgs, iterate
 from components.maths.line_search.module_bound import evaluate_bound, flatten
 from components.models.deep_gp.likelihoods import GaussianLabels
 from components.models.multitask_gp.covariance import ColumnCovariance, SummedCovariance
@@ -38,7 +38,7 @@ def maximise(gp: ExactGP, batch: Batch, iterations: int) -> None:
     parameters = list(gp.parameters())
     run = init_lbfgs(flatten(parameters))
 
-    def evaluate(theta: Tensor) -> tuple[float, Tensor, dict[str, Tensor]]:
+    def evaluate(theta: Tensor) -> Evaluation:
         return evaluate_bound(parameters, theta, lambda: gp.elbo(batch, None))
 
     while not run.converged and run.iteration < iterations:

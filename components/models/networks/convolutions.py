@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from components.contracts.capabilities.networks import Layers
+from components.contracts.predictive import Reverse
 from components.errors import ConfigMismatchError
 from components.models.networks.activations import ACTIVATIONS, Activation, ActivationFunction
 from components.models.networks.strided_convolution import convolve, image_gradient
@@ -136,7 +136,7 @@ class Convolutions(nn.Module):
 
     def reverse(
         self, x: Tensor, layers: Layers, bend: ActivationFunction
-    ) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+    ) -> tuple[Tensor, Reverse]:
         """Features of one network [B, F] in pixel order (``by_pixel``), and a function from their
         derivative to ∂/∂x [B, D], callable once because it overwrites its inputs."""
         h = self._standardise(x)

@@ -238,33 +238,25 @@ class FeedForward(FlatNetwork, BoundsMargins):
     def reverse_with_weights(self, theta: Tensor, x: Tensor) -> ReversedOutputs:
         """``reverse`` with other weights θ [P]; for K weight vectors [K, P] f [K, B, T, C], and the
         sum of their derivatives."""
-        if self.front is not None:
-            return self._reverse_convolutions(self.front, theta, x)
-        with torch.no_grad():
-            layers = self.layers(theta)
-            shared = x.ndim < theta.ndim + 1
-            through = _batch_layers(layers) if theta.ndim == 2 else _layer_map(layers)
-            f, activations = forward(x, through, len(layers), self.bend)
-        weights = [weight for weight, _ in layers]
-        outputs = f.unflatten(-1, (self.n_tasks, self.n_outputs))
-        return outputs, lambda g: back(g.flatten(-2), weights, activations, self.bend, shared)
-
-    def _reverse_convolutions(
-        self, front: Convolutions, theta: Tensor, x: Tensor
-    ) -> ReversedOutputs:
-        if theta.ndim == 2 or not front.is_reversible(x):
+        front = self.front
+        if front is not None and (theta.ndim == 2 or not front.is_reversible(x)):
             return None
         with torch.no_grad():
             layers = self.layers(theta)
-            h, to_image = front.reverse(x, layers[: self.first], self.bend)
-            (weight, bias), *above = layers[self.first :]
-            layers = [(front.by_pixel(weight), bias), *above]
-            f, activations = forward(h, _layer_map(layers), len(layers), self.bend)
+            shared = front is None and x.ndim < theta.ndim + 1
+            if front is not None:
+                x, to_image = front.reverse(x, layers[: self.first], self.bend)
+                (weight, bias), *above = layers[self.first :]
+                layers = [(front.by_pixel(weight), bias), *above]
+            through = _batch_layers(layers) if theta.ndim == 2 else _layer_map(layers)
+            f, activations = forward(x, through, len(layers), self.bend)
         weights = [weight for weight, _ in layers]
-        outputs = f.unflatten(-1, (self.n_tasks, self.n_outputs))
-        return outputs, lambda g: to_image(
-            back(g.flatten(-2), weights, activations, self.bend, shared=False)
-        )
+
+        def to_inputs(g: Tensor) -> Tensor:
+            g = back(g.flatten(-2), weights, activations, self.bend, shared)
+            return g if front is None else to_image(g)
+
+        return f.unflatten(-1, (self.n_tasks, self.n_outputs)), to_inputs
 
     def predictive_reversed(self, theta: Tensor, x: Tensor) -> ReversedPredictive:
         """Predictive of K particles θ [K, P] at x [B, D] or [K, B, D], and its reverse map.

@@ -19,7 +19,13 @@ from components.contracts.structural import Design, Structure
 from components.errors import ConfigMismatchError
 from components.maths.compiled.loops import Array, to_array
 from components.maths.exponential.standard_draws import standard_normal
-from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, init_lbfgs, iterate
+from components.maths.line_search.limited_memory import (
+    Evaluation,
+    LBFGSRun,
+    Tolerance,
+    init_lbfgs,
+    iterate,
+)
 from components.registry import register
 from components.series.sequence import Sequence
 from components.series.structural.compiled.likelihood import log_density
@@ -168,7 +174,7 @@ class StructuralMLE(StructuralInference[Searches]):
         coordinates = Coordinates.of(state.model.structure, design)
         system = compile_system(state.model.structure, design)
 
-        def evaluate(z: Tensor) -> tuple[float, Tensor, dict[str, Tensor]]:
+        def evaluate(z: Tensor) -> Evaluation:
             z = z.detach().requires_grad_()
             count(densities=1, gradients=1, forwards=len(design.seen))
             moving = state.model.system(coordinates.theta(z), design)

@@ -123,8 +123,8 @@ def test_order_of_sizes_has_the_highest_bound():
 
 def test_predictive_weights_are_means_of_sticks():
     ascent, factors, _ = ascend(5, 1)
-    log_v, log_left = (factors["sticks"] / factors["sticks"].sum(2, keepdim=True)).log().unbind(2)
-    assert_close(float(log_shares(log_v, log_left).exp().sum()), 1.0)
+    logs = (factors["sticks"] / factors["sticks"].sum(2, keepdim=True)).log()
+    assert_close(float(log_shares(logs).exp().sum()), 1.0)
     theta = ascent.draw(factors, 40_000, generator(5))
     rows = Rows(X[:2] + 0.1, 1.0)
     density = MODULE.log_likelihood(theta, rows).exp()

@@ -23,6 +23,7 @@ from components.inference.variational.laboratory.evidence import (
     log_evidence,
     log_importance_weights,
 )
+from components.inference.variational.laboratory.measured import Dependence
 from components.inference.variational.laboratory.row_scores import corrections, rows_of
 from components.inference.variational.laboratory.spread import (
     MeasuredEstimator,
@@ -147,7 +148,7 @@ class Frozen:
         ]
         return BestRatios(*map(statistics.fmean, zip(*ratios, strict=True)))
 
-    def dependence(self, draws: int) -> dict[str, list[list[float]]]:
+    def dependence(self, draws: int) -> Dependence:
         """First component of ĝ/N against the first coordinate of one ε for all rows, at two fixed
         batches: {"noise": [[ε] of each batch], "gradient": …}, sorted by ε.
 
@@ -159,7 +160,7 @@ class Frozen:
                 "inference.illustrated requires normal noise, which this model lacks; set it to "
                 "null"
             )
-        out: dict[str, list[list[float]]] = {"noise": [], "gradient": []}
+        out: Dependence = {"noise": [], "gradient": []}
         for batch in self.iterate_batches(FIXED, 0, 2):
             noise = module.draw_noise(batch, draws, self.own(NOISE).noise)[:, :1]  # [S, 1, D]
             noise = noise[noise[:, 0, 0].argsort()].expand(-1, batch.n_rows, -1)

@@ -20,6 +20,9 @@ from components.posteriors.tables import write_tables
 if TYPE_CHECKING:
     from components.figures.style import Figures
 
+# noise and gradient: their values at two minibatches
+Dependence = dict[str, list[list[float]]]
+
 
 def _parts(name: str) -> tuple[str, str | None, str | None]:
     """Split a score's name into score, gradient and step.
@@ -41,7 +44,7 @@ class Findings:
     # quantiles of |δ^CV/E[a_VarGrad]| by step
     corrections: dict[str, list[float]] = field(default_factory=dict)
     # noise and gradient at two minibatches, by step
-    dependence: dict[str, dict[str, list[list[float]]]] = field(default_factory=dict)
+    dependence: dict[str, Dependence] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
