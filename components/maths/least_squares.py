@@ -175,9 +175,7 @@ class LinearData:
 
     def errors(self, n: int, generator: torch.Generator) -> Tensor:
         """σ ε of n simulated data sets, [n, N]."""
-        X = self.X
-        e = standard_normal((n, len(X)), generator, X)
-        return self.noise**0.5 * e
+        return self.noise**0.5 * standard_normal((n, len(self.X)), generator, self.X)
 
     def sample_datasets(self, n: int, generator: torch.Generator) -> LeastSquares:
         """Least squares on n simulated data sets y* ~ N(Xβ, σ² I)."""

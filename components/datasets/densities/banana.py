@@ -34,8 +34,6 @@ class Banana(NormalStart):
     twist: float
 
     def load(self, rng: Rng, setting: Setting) -> Density:
-        device = setting.device
-        dtype = setting.dtype
         s = self.scale
         b = self.twist
 
@@ -46,10 +44,10 @@ class Banana(NormalStart):
             return -0.5 * square - math.log(s) - 0.5 * theta.shape[1] * LOG_2PI  # [K]
 
         def exact(n: int, generator: torch.Generator) -> Tensor:
-            z = torch.randn(n, 2, generator=generator, device=device, dtype=dtype)
+            z = torch.randn(n, 2, generator=generator, device=setting.device, dtype=setting.dtype)
             return torch.stack([s * z[:, 0], z[:, 1] - b * s**2 * (z[:, 0].square() - 1)], 1)
 
-        second_moment = torch.ones(self.dim, device=device, dtype=dtype)
+        second_moment = setting.tensor([1.0] * self.dim)
         second_moment[:2] = torch.tensor([s**2, 1 + 2 * b**2 * s**4])
         # central moments of z_1² are 2s⁴ and 60s⁸
         of_second = 3 + 12 * b**2 * s**4 + 60 * b**4 * s**8

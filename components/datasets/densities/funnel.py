@@ -35,8 +35,6 @@ class Funnel(NormalStart):
     spread: Literal["sd", "variance"]
 
     def load(self, rng: Rng, setting: Setting) -> Density:
-        device = setting.device
-        dtype = setting.dtype
         s = self.scale
         a = 2.0 if self.spread == "sd" else 1.0  # variance e^{a v}
 
@@ -49,7 +47,7 @@ class Funnel(NormalStart):
             )  # [K]
 
         def exact(n: int, generator: torch.Generator) -> Tensor:
-            z = torch.randn(n, 2, generator=generator, device=device, dtype=dtype)
+            z = torch.randn(n, 2, generator=generator, device=setting.device, dtype=setting.dtype)
             return torch.stack([s * z[:, 0], (0.5 * a * s * z[:, 0]).exp() * z[:, 1]], 1)
 
         def per_parameter(of_v: float, of_x: float) -> Tensor:

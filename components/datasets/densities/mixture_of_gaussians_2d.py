@@ -33,11 +33,7 @@ class MixtureOfGaussians2D(NormalStart):
     start_mean: Annotated[list[float], Field(min_length=2, max_length=2)]
 
     def load(self, rng: Rng, setting: Setting) -> Density:
-        device = setting.device
-        dtype = setting.dtype
-        side = self.spacing * (
-            torch.arange(self.per_side, device=device, dtype=dtype) - (self.per_side - 1) / 2
-        )
+        side = self.spacing * (setting.tensor(range(self.per_side)) - (self.per_side - 1) / 2)
         means = torch.cartesian_prod(side, side)  # [M, 2]
         reach = self.spacing * (self.per_side - 1) / 2 + 5 * self.variance**0.5
         start_mean = setting.tensor(self.start_mean)

@@ -37,7 +37,7 @@ class FriendOrFoe(GameDataset):
 
     def load(self, rng: Rng, setting: Setting) -> Game:
         # [1, A, B]
-        same = torch.eye(self.targets, device=setting.device, dtype=setting.dtype)[None]
+        same = setting.place(torch.eye(self.targets))[None]
         reward_a = self.reward * (2 * same - 1)
         hit_reward, missed = self.believed or (-self.reward, self.reward)
         environment = TableEnvironment(

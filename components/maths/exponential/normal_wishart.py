@@ -10,7 +10,7 @@ from torch import Tensor
 
 from components.maths.cholesky import LOG_2PI, half_log_det
 from components.maths.exponential.dirichlet import draw_gamma
-from components.maths.exponential.standard_draws import standard_normal
+from components.maths.exponential.standard_draws import normal_like
 
 
 @dataclass(frozen=True)
@@ -136,19 +136,14 @@ class NormalWishart:
         """Draw μ [..., D] and L [..., D, D] lower triangular with L Lᵀ = Λ, by Bartlett's
         decomposition."""
         D = self.dim
-        like = self.m
-
-        def normal(*shape: int) -> Tensor:
-            return standard_normal(shape, generator, like)
-
         A = (
-            normal(*self.V.shape).tril(-1)
+            normal_like(self.V, generator).tril(-1)
             + (2 * draw_gamma(self._halves(), generator)).sqrt().diag_embed()
         )
-        unit = torch.eye(D, dtype=like.dtype, device=like.device)
+        unit = torch.eye(D, dtype=self.m.dtype, device=self.m.device)
         # Λ = R⁻ᵀ A Aᵀ R⁻¹ with V = R Rᵀ
         root = torch.linalg.solve_triangular(self.root.mT, unit.expand_as(self.V), upper=True) @ A
         L = torch.linalg.cholesky(root @ root.mT)
-        z = normal(*self.m.shape)[..., None] / self.beta.sqrt()[..., None, None]
+        z = normal_like(self.m, generator)[..., None] / self.beta.sqrt()[..., None, None]
         mu = self.m + torch.linalg.solve_triangular(L.mT, z, upper=True).squeeze(-1)
         return mu, L
