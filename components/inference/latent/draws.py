@@ -9,6 +9,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import RowBatch
+from components.gradients.by_parameter import Gradients
 from components.maths.exponential.standard_draws import standard_normal
 
 
@@ -32,9 +33,7 @@ def joint_field(
     return value.detach(), value.detach(), gradient
 
 
-def split_gradient(
-    parameters: Sequence[Tensor], of_model: Tensor, of_guide: Tensor
-) -> list[Tensor | None]:
+def split_gradient(parameters: Sequence[Tensor], of_model: Tensor, of_guide: Tensor) -> Gradients:
     """The gradient of ``of_model`` with respect to the parameters that it depends on, and of
     ``of_guide`` with respect to the others; None if neither depends on the parameter."""
     gradients = torch.autograd.grad(of_model, parameters, allow_unused=True)

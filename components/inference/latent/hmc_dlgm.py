@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
+from components.gradients.by_parameter import Gradients
 from components.inference.latent.draws import sample_latents, split_gradient
 from components.inference.latent.improved import HmcTrainingState, ImprovedLatents
 from components.models.latent.generative import log_normal
@@ -43,7 +43,7 @@ class HmcDlgm(ImprovedLatents):
         batch: RowBatch,
         eps: float,
         generator: torch.Generator,
-    ) -> tuple[list[Tensor | None], Info]:
+    ) -> tuple[Gradients, Info]:
         """Gradient of every parameter, for the whole data set, and Info."""
         parameters = list(module.parameters())
         weight = batch.scale / self.n_samples

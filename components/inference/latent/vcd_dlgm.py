@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
-from torch import Tensor
 
 from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Info, ZeroToBelowOne
 from components.contracts.streams import Rng
+from components.gradients.by_parameter import Gradients
 from components.inference.latent.draws import sample_latents, split_gradient
 from components.inference.latent.improved import HmcTrainingState, ImprovedLatents
 from components.inference.refined.guides import gaussian_entropy
@@ -53,7 +53,7 @@ class VcdDlgm(ImprovedLatents):
         eps: float,
         control: float,
         generator: torch.Generator,
-    ) -> tuple[list[Tensor | None], Info, float]:
+    ) -> tuple[Gradients, Info, float]:
         """Gradient of every parameter, for the whole data set, Info about it, and the mean of
         w − f(z′)."""
         weight = batch.scale / self.n_samples

@@ -22,6 +22,11 @@ from components.models.mixtures.normal_gamma_densities import (
 )
 
 
+def square_loss(model: NormalGammaModule, batch: Rows, m: Tensor) -> Tensor:
+    """Σ (x − m)² + κ(m − m_0)² [S] at m [S]."""
+    return (batch.x[:, 0] - m[:, None]).square().sum(1) + model.kappa * (m - model.m).square()
+
+
 @dataclass(frozen=True)
 class NormalGammaModule:
     """θ = (μ, log τ) [K, 2]; parameters (μ, τ)."""
@@ -151,12 +156,8 @@ class NormalGammaAscent:
         """E[Σ (x − μ)² + κ(μ − m_0)²] [S]."""
         m = factors["m"]
         spread = 1 / factors["lambda"]
-        square = (batch.x[:, 0] - m[:, None]).square().sum(1)
-        return (
-            square
-            + self.model.kappa * (m - self.model.m).square()
-            + (batch.n_rows + self.model.kappa) * spread
-        )
+        count = batch.n_rows + self.model.kappa
+        return square_loss(self.model, batch, m) + count * spread
 
     def cycle(self, factors: Factors, batch: Rows) -> Factors:
         m, kappa, _, _ = self.model.exact(batch)
@@ -215,10 +216,9 @@ class JointNormalGammaAscent:
         m, kappa, a, b = (factors[name] for name in ("m", "kappa", "a", "b"))
         prior = self.model
         tau = a / b
-        square = (batch.x[:, 0] - m[:, None]).square().sum(1)
-        square = square + prior.kappa * (m - prior.m).square()
         count = batch.n_rows + prior.kappa
-        loss = tau * square + count / kappa  # E τ(μ − c)² = 1/κ + (m − c)² a/b
+        # E τ(μ − c)² = 1/κ + (m − c)² a/b
+        loss = tau * square_loss(prior, batch, m) + count / kappa
         normal_entropy = 0.5 * (1 + LOG_2PI - kappa.log() - (a.digamma() - b.log()))
         joint = expected_log_joint(prior, batch, a, b, loss)
         return joint + normal_entropy + gamma_entropy(a, b)
