@@ -133,16 +133,16 @@ class Forests(nn.Module):
         tasks = []
         rows = x.float().double()  # scikit-learn's trees use inputs in single precision
         for t in range(self.n_tasks):
-            left, right, feature, threshold = (
+            left_child, right_child, feature, threshold = (
                 fitted[k][t] for k in ("left", "right", "feature", "threshold")
             )
-            node = torch.zeros(len(left), len(x), dtype=torch.long, device=x.device)  # [K, B]
+            node = torch.zeros(len(left_child), len(x), dtype=torch.long, device=x.device)  # [K, B]
             for _ in range(int(fitted["depth"])):
                 split_inputs = rows.T.gather(0, feature.gather(1, node))
                 node = torch.where(
                     split_inputs <= threshold.gather(1, node),
-                    left.gather(1, node),
-                    right.gather(1, node),
+                    left_child.gather(1, node),
+                    right_child.gather(1, node),
                 )
             value = fitted["value"][t]
             tasks.append(value.gather(1, node[..., None].expand(-1, -1, value.shape[-1])))

@@ -142,8 +142,8 @@ class CoregionalisedCovariance(nn.Module):
         """Covariance between points, [G, n, m]."""
         # Products with indicator matrices instead of B[task][:, task], whose backward pass would
         # scatter.
-        left, right = (one_hot(t, self.n_tasks).to(self.W.dtype) for t in (task, z_task))
-        coefficient = (left @ self.coregionalisation) @ right.mT  # B_tt' [G, n, m]
+        row_task, column_task = (one_hot(t, self.n_tasks).to(self.W.dtype) for t in (task, z_task))
+        coefficient = (row_task @ self.coregionalisation) @ column_task.mT  # B_tt' [G, n, m]
         z = z.expand(max(x.shape[0], z.shape[0]), -1, -1)
         unit = coefficient.new_ones(z.shape[0])
         return coefficient * kernel(
