@@ -16,6 +16,7 @@ from components.contracts.predictive import GaussianMixture, Predictive
 from components.maths.cholesky import LOG_2PI, half_log_det, jittered_cholesky
 from components.maths.exponential.standard_draws import standard_normal
 from components.models.deep_gp.likelihoods import GaussianLabels, predictive_at_draws
+from components.models.shallow_gp.exact_cost import BLOCK
 from components.models.shallow_gp.labels import Labels, pair_with_tasks
 from components.models.shallow_gp.prior import GPParts, LearnedGP
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from components.contracts.problems import Batch
 
 CovarianceRows = Callable[[Tensor, slice], Tensor]  # of the points x and rows
-BLOCK = 2**24  # elements of a covariance that are computed together
 
 
 def _factor(K: Tensor, d: Tensor, jitter: float) -> tuple[Tensor, float]:
@@ -34,9 +34,9 @@ def _factor(K: Tensor, d: Tensor, jitter: float) -> tuple[Tensor, float]:
     torch.linalg.cholesky_ex(A, out=(A, info))
     if not info.any():
         return A, jitter
-    A.copy_(K)
-    torch.linalg.diagonal(A).add_(d + jitter)
-    return jittered_cholesky(A, 10 * jitter, "the covariance of the training labels")
+    return jittered_cholesky(
+        K + torch.diag_embed(d + jitter), 10 * jitter, "the covariance of the training labels"
+    )
 
 
 class _LogGaussian(torch.autograd.Function):
@@ -86,16 +86,17 @@ class _BlockedCovariance(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, dK: Tensor):
-        x, *parameters = ctx.saved_tensors
-        inputs = [x.detach().requires_grad_(), *parameters]
+        values = ctx.saved_tensors
+        inputs = [value for value in values if value.requires_grad]
         totals = [torch.zeros_like(value) for value in inputs]
-        for rows in _blocks(inputs[0]):
+        for rows in _blocks(values[0]):
             with torch.enable_grad():
-                block = ctx.covariance(inputs[0], rows)
-            gradients = torch.autograd.grad(block, inputs, dK[:, rows])
+                block = ctx.covariance(values[0], rows)
+            gradients = torch.autograd.grad(block, inputs, dK[:, rows], materialize_grads=True)
             for total, gradient in zip(totals, gradients, strict=True):
                 total += gradient
-        return None, *totals
+        found = iter(totals)
+        return None, *(next(found) if value.requires_grad else None for value in values)
 
 
 def _is_blocked(x: Tensor) -> bool:

@@ -1,14 +1,20 @@
-"""Memory estimate of an exact Gaussian process, ∝ N² in the labels of a group."""
+"""Memory estimate of an exact Gaussian process, ∝ N² in the labels of a group.
+
+This module does not import torch, so that ``runner doctor`` works without it.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from components.errors import ConfigMismatchError
 from components.memory import GIB, free_device_memory
-from components.models.shallow_gp.exact import BLOCK
-from components.models.shallow_gp.labels import Labels
 
+if TYPE_CHECKING:
+    from components.models.shallow_gp.labels import Labels
+
+BLOCK = 2**24  # elements of a covariance that are computed together
 # [G, n, n] matrices at the peak of three bounds with their gradients, in a process that keeps freed
 # memory: 8.8 for one group of 4,000, 9.9 to 13.4 of several of 1,300 to 3,200 (κ, its slope, K with and
 # without the mask, the factor, the inverse, …).  Larger ones are computed in blocks, of which
