@@ -34,7 +34,7 @@ def inside(folder: Path, name: str, key: str) -> Path:
 
 def is_inside(folder: Path, path: Path) -> bool:
     """True if a path lies in a folder after its links are followed."""
-    return path.resolve().is_relative_to(folder.resolve())
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def refuse_links(folder: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from components.errors import list_names
 from runner.disk.atomic import sync
+from runner.disk.inside import is_inside
 from runner.disk.plain_file import open_plain
 from runner.errors import RunnerWarning, display_path
 
@@ -50,13 +51,10 @@ def find_damage(folder: Path, facts: dict[str, Any], hashes: bool = False) -> It
 
     The file of a posterior may be absent together with the checkpoints, as in an archive.
     """
-    root = os.path.realpath(folder) + os.sep
     for name, written in facts.get("files", {}).items() if facts["state"] == "done" else ():
         try:
-            path = os.path.realpath(root + name)
-            is_equal = (
-                path.startswith(root) and _digest(Path(path), hashes) == written[: 1 + hashes]
-            )
+            path = folder / name
+            is_equal = is_inside(folder, path) and _digest(path, hashes) == written[: 1 + hashes]
         except (OSError, ValueError, TypeError):
             is_equal = name in facts.get("artefacts", ()) and not (folder / "checkpoints").exists()
         if not is_equal:
