@@ -112,14 +112,14 @@ PLANTED = [
     ),
     (
         "components.attackers.evasion.loop",
-        "torch.zeros(len(x), dtype=torch.bool, device=x.device)",
+        "x.new_zeros(len(x), dtype=torch.bool)",
         "torch.zeros(len(x), dtype=torch.bool)",
         "digits-mlp-map-apgd",
     ),
     (
         "components.series.filtering.generalised_particle_filter",
-        "torch.full(x.shape[:2], -math.log(n), device=x.device, dtype=x.dtype)",
-        "torch.zeros(x.shape[:2], dtype=x.dtype) - math.log(n)",
+        "torch.full_like(log_w, -math.log(n))",
+        "torch.zeros(log_w.shape, dtype=log_w.dtype) - math.log(n)",
         "nonlinear_growth-nonlinear_growth-bootstrap_filter",
     ),
 ]
