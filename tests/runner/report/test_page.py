@@ -205,5 +205,5 @@ def test_printed_table_pages_have_headings_without_controls(study, tmp_path):
     of_the_table = [text for text in pages if len(re.findall(r"sMDGP +as published", text)) > 10]
     assert len(of_the_table) > 1
     assert all(re.search(r"row +settings +100 +1000", text) for text in of_the_table)
-    assert "A number opens its runs" not in "".join(pages)
+    assert "Click a heading" not in "".join(pages)
     assert "↕" not in "".join(pages)
