@@ -92,7 +92,7 @@ def main(argv: list[str]) -> int:
     flags = ["--jobs", str(arguments.jobs), "--output-dir", arguments.output_dir]
     n = run_all(names, budget, flags, _start)
     print(f"run: {', '.join(names[:n]) or 'none'}")
-    print(f"left out: {', '.join(names[n:]) or 'none'}; the same command continues with them")
+    print(f"not run: {', '.join(names[n:]) or 'none'}; the same command continues with these")
     print(
         f"to keep the scores, run: python -m scripts.results NAME --keep {arguments.output_dir}; make results"
     )

@@ -56,7 +56,7 @@ def import_object(key: str, place: str) -> Any:
             sorted(n for n, v in vars(loaded).items() if callable(v) and not n.startswith("_"))[:6]
         )
         raise ConfigMismatchError(
-            f"{key}={place}: {module} has no function or class {name}; there are {public_names or 'none'}"
+            f"{key}={place}: {module} has no function or class {name}; it has {public_names or 'none'}"
         )
     return vars(loaded)[name]
 

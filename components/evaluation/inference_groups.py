@@ -91,7 +91,7 @@ def inference_groups(problem: Problem, posterior: object, rng: Rng) -> DataTree:
     if isinstance(problem, Sequence) and isinstance(posterior, SmoothedStates):
         return smoothed_state_groups(problem, posterior, rng).tree()
     raise ConfigMismatchError(
-        f"a {type(posterior).__name__} holds no draws of parameters; use a sampler "
+        f"a {type(posterior).__name__} has no draws of parameters; use a sampler "
         f"(inference=nuts, sgld, …)"
     )
 

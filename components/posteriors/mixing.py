@@ -29,7 +29,7 @@ def draws_checks(draws: HoldsDraws, scores: Scores) -> list[Check]:
     if draws.log_weights is not None:
         return [_check_pareto_k(scores, chains * n)]
     if n < FEWEST_DRAWS:
-        detail = f"{n} draws a chain, {FEWEST_DRAWS} required"
+        detail = f"{n} draws per chain, {FEWEST_DRAWS} required"
         names = f"R̂ is below {limits.RHAT:g}", f"ESS is above {limits.ESS_PER_CHAIN} a chain"
         checks = [Check(name, None, detail) for name in names]
     else:

@@ -330,7 +330,7 @@ def split(
     n = sequence.observations.shape[1] - n_ahead
     if n < 1:
         raise ConfigMismatchError(
-            f"dataset.n_ahead={n_ahead}: there are {n + n_ahead} observations; leave some to learn from"
+            f"dataset.n_ahead={n_ahead}: there are {n + n_ahead} observations; leave some for training"
         )
     fields = {
         name: value for name, value in vars(sequence).items() if name not in ("kind", "replicates")

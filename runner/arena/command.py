@@ -215,7 +215,7 @@ def _pack(argv: list[str]) -> int:
     out.print(f"packed   {row} in {suite.name}: {counts['runs']} of {len(snapshot.runs)} runs")
     if snapshot.plugins:
         out.print(
-            f"source   of {', '.join(snapshot.plugins)} is included, and names of this machine"
+            f"code of {', '.join(snapshot.plugins)} and the names of this machine are included"
         )
     out.print(f"written  {path}")
     out.print(f"check it runner arena verify {path}{' --trust' if snapshot.plugins else ''}")

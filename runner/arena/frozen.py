@@ -54,7 +54,8 @@ def refuse_frozen(suite: Suite, row: Row) -> None:
         is_size = bool(suite.norms) and key == SIZES
         if is_size or (group in groups and not {group, key} & is_open):
             raise ConfigError(
-                f"arena {suite.name}: {word}: {key if is_size else group} is frozen, the same for every row; leave it out"
+                f"arena {suite.name}: {word}: {key if is_size else group} is frozen, so that it "
+                f"is the same for every row; remove it"
             )
 
 

@@ -63,7 +63,9 @@ def _find_files(suite: Suite, words: Sequence[str]) -> dict[str, Path]:
                 near = nearest(named, suite.problems)
                 raise ConfigError(f"{path}: no problem of {suite.name}{near}; give PROBLEM={path}")
             if named in file_of:
-                raise ConfigError(f"{path}: {named} has another file, {file_of[named]}; give one")
+                raise ConfigError(
+                    f"{path}: {named} already has the file {file_of[named]}; give only one"
+                )
             file_of[named] = path
     return file_of
 

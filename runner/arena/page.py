@@ -114,7 +114,9 @@ def _describe_runs(board: Board) -> dict[str, Any]:
     lines = board.lines
     limits = suite.budgets.get(board.budget, {})
     words = " or ".join(f"{limit:,.0f} {kind}" for kind, limit in limits.items())
-    reached = f"Budget {board.budget}, of a replicate: {words}, which is reached first."
+    reached = (
+        f"Budget {board.budget} for each replicate: {words}, until the first limit is reached."
+    )
     notes = [reached] if limits else []
     if lines.empty:
         notes.append("Nothing has been run yet.")

@@ -97,7 +97,7 @@ def freeze(
             )
     if missing := [str(run.refused) for run in composed if run.lacks_data]:
         announce(
-            f"{len(missing)} of {len(runs)} problems have no data here and are left out",
+            f"{len(missing)} of {len(runs)} problems have no data here and are skipped",
             f"{missing[0]}\nWhen the data are available, repeat with --fresh.",
         )
     snapshots.save(snapshot)
@@ -126,8 +126,8 @@ def prepare_row(
     old_row = snapshot.study.rows[0] if snapshot else row
     if old_row.overrides != row.overrides:
         raise ConfigError(
-            f"arena {suite.name}: row {row.name} was frozen with {' '.join(old_row.overrides)}; give "
-            "another name (--as …), or --fresh"
+            f"arena {suite.name}: row {row.name} was frozen with {' '.join(old_row.overrides)}; "
+            f"give another name (--as …), or add --fresh"
         )
     study = suite.to_study([row])
     planned = [replace(run, refused=UNMEASURED) for run in plan_selected_runs(study, [], [])]

@@ -164,7 +164,9 @@ def load_suite(name: str, may_extend: bool = True) -> Suite:
     keys = load_untrusted(path)
     if isinstance(keys, dict) and "extends" in keys:
         if not may_extend:
-            raise ConfigError(f"{path.name}: extends: another suite extends this one; leave it out")
+            raise ConfigError(
+                f"{path.name}: extends: another suite extends this one; remove extends"
+            )
         keys = _inherit(keys)
     return build_definition(Suite, keys, path.name)
 

@@ -104,7 +104,7 @@ def find_plugins(opened: OpenedArchive, snapshot: Snapshot, is_trusted: bool) ->
     if not is_trusted:
         files = ", ".join(sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*.py")))
         raise ConfigError(
-            f"its runs execute code of the pack ({files} in {PLUGINS}/): read it, then give --trust"
+            f"its runs execute code of the pack ({files} in {PLUGINS}/): read it, then add --trust"
         )
     return folder
 

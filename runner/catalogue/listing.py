@@ -32,8 +32,8 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         prints_json=True,
         prog="runner list",
-        description="Without a role: families of components, experiments and studies, with counts. "
-        "With a role: its members, one per line: name, summary, paper (for experiments: their "
+        description="Without a role, list the families of components, experiments and studies, "
+        "with counts. With a role, list its members, one per line: name, summary, paper (for experiments: their "
         "components).",
         epilog="Exit code 0, or 2 for an unknown role. In a pipe or file the columns are separated "
         "by tabs, and the last column of a family lists its members.",

@@ -193,8 +193,8 @@ def _describe_misplaced_run(argv: list[str]) -> str:
         with suppress(ConfigError, OSError):
             name = name_run(find(word, output_dir))
             return (
-                f"{word}: a recorded run, which this command does not take; runner resume {name} shows its results "
-                "(--fresh repeats it), and runs, compare, export, predict, sync and ui take runs"
+                f"{word}: names a recorded run, but this command expects a config; runner resume {name} shows its results "
+                "(--fresh repeats it), and runs, compare, export, predict, sync and ui accept runs"
             )
     return ""
 

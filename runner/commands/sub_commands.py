@@ -19,14 +19,14 @@ COMMANDS = {
     "list": Command(
         "runner.catalogue.listing",
         "list [role]",
-        "families of components, experiments and studies; with a role, its names",
+        "list families of components, experiments and studies, or the names in a role",
         loads="nothing",
         prints=True,
     ),
     "show": Command(
         "runner.catalogue.show",
         "show <role>/<name>",
-        "all keys of a component, with meanings and defaults",
+        "show all keys of a component, with meanings and defaults",
         loads="nothing",
         prints=True,
     ),
@@ -51,7 +51,7 @@ COMMANDS = {
     "sbc": Command(
         "runner.commands.sbc.sbc_command",
         "sbc [key=value]",
-        "simulation-based calibration of an inference method",
+        "run simulation-based calibration of an inference method",
     ),
     "data": Command(
         "runner.system.data",
@@ -92,7 +92,7 @@ COMMANDS = {
     "fit": Command(
         "runner.arena.fit.command",
         "fit <file>:<function>",
-        "run all methods on your density or model (NumPyro, PyMC, Stan), recommend one",
+        "run all methods on your density or model (NumPyro, PyMC, Stan) and recommend one",
     ),
     "archive": Command(
         "runner.report.exchange.archive",
@@ -103,7 +103,7 @@ COMMANDS = {
     "runs": Command(
         "runner.python.runs_table",
         "runs [<run>|key=value]",
-        "table of recorded runs; --to FILE.parquet, .csv or .json",
+        "print a table of recorded runs; --to FILE.parquet, .csv or .json",
         loads="arrays",
         prints=True,
     ),
@@ -136,13 +136,13 @@ COMMANDS = {
     "clean": Command(
         "runner.system.clean",
         "clean",
-        "remove smoke runs, orphans, checkpoints of finished runs; asks first",
+        "remove smoke runs, orphans, checkpoints of finished runs, after confirmation",
         loads="nothing",
     ),
     "completion": Command(
         "runner.commands.completion",
         "completion <shell>",
-        "tab completion for bash, zsh or fish",
+        "print tab completion for bash, zsh or fish",
         loads="nothing",
         prints=True,
     ),

@@ -204,5 +204,5 @@ def refuse_untrusted(
             )
         if module not in (*plugins, GAMES_MODULE):
             raise ConfigError(
-                f"{where}.{key}={values[key]}: code outside the runner; add 'plugins=[{module}]' if you trust it"
+                f"{where}.{key}={values[key]}: is code outside the runner; add 'plugins=[{module}]' if you trust it"
             )

@@ -36,7 +36,7 @@ def require_same(before: Content, thing: object, subject: str, trial: StepTrial)
     """Raise NonConformanceError if an object differs from the copy of its content."""
     if name := find_difference(before, content_of(thing)):
         raise NonConformanceError(
-            f"{subject} ({name.removeprefix('state.')}) in place; work on a copy, x.clone() ({trial.where})"
+            f"{subject} ({name.removeprefix('state.')}) in place; modify a copy, x.clone() ({trial.where})"
         )
 
 

@@ -206,7 +206,7 @@ def check_replicates(trial: StepTrial) -> str:
         return "does not use the random streams of rng"
     if find_difference(content_of(first.state), content_of(other.state)) is None:
         raise NonConformanceError(
-            f"replicates 1 and 2 are identical; take random numbers from rng and set no seeds ({trial.where})"
+            f"replicates 1 and 2 are identical; take random numbers from rng and do not set seeds ({trial.where})"
         )
     return "replicates 1 and 2 differ"
 

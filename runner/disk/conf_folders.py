@@ -56,7 +56,7 @@ def use(folder: str) -> str:
     os.environ[ENV_VARIABLE] = str(path)
     for file in sorted(path.glob("*/*.yaml")):
         if (CONF / file.relative_to(path)).is_file():
-            hint = "ignored, the runner has a file of that name; rename yours"
+            hint = "ignored, because the runner has a file of that name; rename yours"
             print(f"{file}: {hint}", file=sys.stderr)
     return folder
 

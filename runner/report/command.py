@@ -62,7 +62,7 @@ def _build_parser() -> Parser:
         action="store_true",
         help="also LaTeX tables, figures of one or two columns and references, in paper/",
     )
-    plugins.add_own_options(parser, "as for runner study, but a report does not import it")
+    plugins.add_own_options(parser, "accepted as in runner study; the report does not import it")
     return parser
 
 
@@ -108,7 +108,7 @@ def _report(arguments: Namespace, name: str, snapshot: Snapshot | None, folder: 
         places = [place for place, each in kept.by_place.items() if each[0].protocol]
         kept = replace(kept, expected=expect_protocols(study, places))
     if unknown := sum(not protocol for protocol in kept.scores[PROTOCOL]):
-        out.print(f"note     protocol unknown: {unknown} of the scores of --with have none")
+        out.print(f"note the protocol of {unknown} scores of --with is unknown")
     folder = arguments.to or folder
     paths, tables = write(name, study, snapshot, folder, kept, arguments.paper, only=arguments.only)
     runs = run_views(snapshot)
@@ -130,6 +130,4 @@ def _print_summary(name: str, tables: list[TableLayout], partial: list[str]) -> 
     if any(laid.smoke for laid in tables):
         out.print("smoke    tiny data, few steps: no number here is a result", style="red")
     if find_spec("plotly") is None:
-        out.print(
-            "figures  are still pictures; pip install 'bayes-runner[report]' makes them interactive"
-        )
+        out.print("figures are static; pip install 'bayes-runner[report]' makes them interactive")

@@ -32,8 +32,9 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         prints_json=True,
         prog="runner compare",
-        description="Shows what differs between recorded runs (configuration, data, code, versions) and their results "
-        "side by side: mean ± standard error over replicates (on a terminal ↑ marks scores to maximise, ↓ scores to minimise), "
+        description="Shows the differences between recorded runs (configuration, data, code, "
+        "versions), and their results side by side: mean ± standard error over replicates (on a "
+        "terminal ↑ marks scores to maximise, ↓ scores to minimise), "
         "and the difference of each from the first where replicates are paired (the same seed and data), with p of "
         "the two-sided signed-rank test of five or more pairs, "
         "corrected for their number (Holm) where several runs are compared. For runs of one replicate "

@@ -44,7 +44,7 @@ class Summary:
         """Note on the number of omitted replicates; empty if there are none."""
         if not self.lost:
             return ""
-        return f"{self.lost} of {self.n + self.lost} replicates not finite, left out"
+        return f"{self.lost} of {self.n + self.lost} replicates are not finite and are omitted"
 
 
 def _finite(values: Iterable[float]) -> list[float]:

@@ -75,7 +75,7 @@ def judge(
     if reason:
         return Verdict("not comparable", why=reason)
     if ours.n == 0:
-        return Verdict("not comparable", why="no replicate gave a finite score")
+        return Verdict("not comparable", why="no replicate has a finite score")
     if ours.se is None:
         return Verdict("not comparable", why="one replicate has no standard error")
     in_se, freedom = _measure(published, ours, ours.se)

@@ -53,7 +53,4 @@ def test_fix_names_only_keys_of_the_method():
     keeps = component("inference", "mala")
     lacks = component("inference", "gibbs")
     assert add_error_location(error, 1, 0, keeps).mend == "lower inference.step_size"
-    assert (
-        add_error_location(error, 1, 0, lacks).mend
-        == "check the scales of the data and of the model's prior"
-    )
+    assert "check the scales of the data" in add_error_location(error, 1, 0, lacks).mend

@@ -47,13 +47,13 @@ class WorstCase(Evasion):
                 first = self.members[0]
                 other = member
                 raise ValueError(
-                    f"members: {first.name} attacks {first.inputs()} inputs, but {other.name} {other.inputs()} "
-                    "ones; use one kind"
+                    f"members: {first.name} attacks {first.inputs()} inputs, but {other.name} "
+                    f"attacks {other.inputs()} inputs; use members of one kind"
                 )
             if member.inputs() == "continuous" and (norm := member.measure()) != self.norm:
                 raise ValueError(
-                    f"members: {member.name} is bounded in {norm}, but the worst case in {self.norm}; use norm={norm} for all, "
-                    f"or leave {member.name} out"
+                    f"members: {member.name} is bounded in {norm}, but the worst case is "
+                    f"bounded in {self.norm}; use norm={norm} for all, or remove {member.name}"
                 )
         return self
 

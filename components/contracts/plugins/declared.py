@@ -139,7 +139,7 @@ def _check_words(where: str, value: Any, variable: str) -> None:
         _check_known_words(where, value, words)
     elif value is not None:
         raise ConfigMismatchError(
-            f"{where} is a {type(value).__name__}, must be a set of words, {{…}}"
+            f"{where} is a {type(value).__name__}, but must be a set of words, {{…}}"
         )
 
 

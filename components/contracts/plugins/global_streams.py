@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 GLOBAL_STREAM_FIXES = {
-    "Python's": "draw with random.Random(seed), the seed drawn from a generator of rng",
-    "NumPy's": "draw with numpy.random.default_rng(seed), the seed drawn from a generator of rng",
+    "Python's": "draw with random.Random(seed), with a seed drawn from a generator of rng",
+    "NumPy's": "draw with numpy.random.default_rng(seed), with a seed drawn from a generator of rng",
     "PyTorch's": "pass a generator of rng to the function that draws, or seed it inside "
     "torch.random.fork_rng()",
 }

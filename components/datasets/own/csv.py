@@ -111,9 +111,9 @@ class Csv(OwnFile[Supervised | Unlabelled]):
     @model_validator(mode="after")
     def _fits(self) -> Csv:
         if self.task is not None and not self.targets:
-            raise ValueError("task: requires labels, but dataset.targets=[]; leave it out")
+            raise ValueError("task: requires labels, but dataset.targets=[]; remove task")
         if self.split is not None and self.fold is not None:
-            raise ValueError("split, fold: both select the test rows; leave one out")
+            raise ValueError("split, fold: both select the test rows; remove one of them")
         if self.task is not None and len(self.targets) > 1:
             raise ValueError("task: requires exactly one label column; name one in dataset.targets")
         if self.bounds is not None and self.standardise:
@@ -174,7 +174,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         names = unused if self.inputs is None else self.inputs
         if both := [name for name in names if name in taken]:
             raise ConfigMismatchError(
-                f"dataset.inputs: {both[0]} has another use (targets, task, split or fold); leave it out"
+                f"dataset.inputs: {both[0]} is already used (as targets, task, split or fold); remove it here"
             )
         if not names:
             raise ConfigMismatchError(
@@ -286,7 +286,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             values = sorted({*folds}, key=lambda text: (len(text), text))
             if rng.replicate >= len(values):
                 raise ConfigMismatchError(
-                    f"replicates: {self.fold} has only {len(values)} folds; set replicates to at most that"
+                    f"replicates: {self.fold} has only {len(values)} folds; lower replicates to this number"
                 )
             tested = np.array([fold == values[rng.replicate] for fold in folds])
             split_rule = f"{self.fold} {values[rng.replicate]}"
@@ -299,7 +299,8 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         scored = np.flatnonzero(tested)
         if len(train_rows) < 2 or len(scored) == 0:
             raise ConfigMismatchError(
-                f"{table.file}: {len(train_rows)} training rows and {len(scored)} test rows; at least 2 and 1 are needed"
+                f"{table.file}: {len(train_rows)} training rows and {len(scored)} test rows; at "
+                f"least 2 training rows and 1 test row are required"
             )
         return train_rows, scored, split_rule
 
@@ -350,7 +351,7 @@ def _moments(observed: list[Tensor], tasks: list[str]) -> tuple[Tensor, Tensor]:
         check_squares(values.unsqueeze(1), [f"the label of task {task}"])
         if bool(is_constant(values.unsqueeze(1))):
             raise ConfigMismatchError(
-                f"dataset.targets: the labels of task {task} are all equal; leave it out"
+                f"dataset.targets: the labels of task {task} are all equal; remove the task"
             )
     mean = torch.stack([values.mean() for values in observed])
     sd = torch.stack([values.std(correction=0) for values in observed])

@@ -45,7 +45,7 @@ def input_facts(
             constant.append(name)
     if constant:
         out["constant inputs"] = (
-            f"{list_names(constant, MOST)}: without information; add them to dataset.exclude"
+            f"{list_names(constant, MOST)}: no information; add them to dataset.exclude"
         )
     if unseen:
         out["texts without training rows"] = list_names(unseen, MOST)
@@ -81,7 +81,7 @@ def class_facts(
         if len(learnt) == 1 and not given:
             raise ConfigMismatchError(
                 f"dataset.targets: the training labels of task {task} are all "
-                f"{classes[learnt.pop()]!r}; leave it out of dataset.targets, or hold out other "
+                f"{classes[learnt.pop()]!r}; remove it from dataset.targets, or hold out other "
                 "rows (dataset.split, fold, test_share, or another seed)"
             )
         of_task = f" of {task}" if len(tasks) > 1 else ""

@@ -40,7 +40,7 @@ class HeldOutRows(BaseModel):
         Raises ConfigMismatchError if fewer than two rows are left to learn from."""
         if len(x) - self.n_test < 2:
             raise ConfigMismatchError(
-                f"dataset.n_test={self.n_test}: leaves {max(len(x) - self.n_test, 0)} of {len(x)} rows to learn from; lower it"
+                f"dataset.n_test={self.n_test}: leaves {max(len(x) - self.n_test, 0)} of {len(x)} rows for training; lower it"
             )
         order = torch.randperm(len(x), generator=rng.data) if self.n_test else torch.arange(len(x))
         train_rows = order[self.n_test :]

@@ -116,7 +116,7 @@ class SplitTable(FileOrSimulationDataset[Supervised]):
         split = rng.replicate if self.split is None else self.split
         if split >= self.splits:
             raise ConfigMismatchError(
-                f"replicates: {self.set} has only {self.splits} splits, one per replicate; set replicates to at most that"
+                f"replicates: {self.set} has only {self.splits} splits, one per replicate; lower replicates to this number"
             )
         return split
 

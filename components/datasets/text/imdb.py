@@ -63,7 +63,7 @@ def read_imdb(path: Path, whole_words: bool) -> tuple[Split, Split]:
             rows = sorted(reviews_by_kind.get((split, kind), []))
             if len(rows) != EACH:
                 raise DamagedFileError(
-                    f"{path}: {EACH:,} reviews are expected in {split}/{kind}, found {len(rows):,}"
+                    f"{path}: {EACH:,} reviews are expected in {split}/{kind}, but it has {len(rows):,}"
                 )
             texts += [(words, label) for _, words in rows]
         return texts

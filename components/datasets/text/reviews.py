@@ -56,7 +56,7 @@ class FilmReviews(TokenRows):
         fold = rng.replicate if self.fold is None else self.fold
         if fold >= FOLDS:
             raise ConfigMismatchError(
-                f"replicates: reviews has only {FOLDS} folds, one per replicate; set replicates to at most that"
+                f"replicates: reviews has only {FOLDS} folds, one per replicate; lower replicates to this number"
             )
         name, files = self.locate(setting)
         train: list[LabelledText] = []

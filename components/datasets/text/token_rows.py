@@ -77,7 +77,7 @@ def subwords(
     begin, end = (tokenizer.token_to_id(mark) for mark in ("<s>", "</s>"))
     if begin is None or end is None:
         raise ConfigMismatchError(
-            f"dataset.tokenizer: {path} lacks the marks <s> and </s>; choose RoBERTa's tokenizer"
+            f"dataset.tokenizer: {path} lacks the special tokens <s> and </s>; choose RoBERTa's tokenizer"
         )
 
     def numbers(text: Text) -> list[int]:
@@ -106,7 +106,7 @@ class TokenRows(FileOrSimulationDataset[Supervised]):
     def _check_marks_fit(self) -> TokenRows:
         if self.tokenizer is not None and self.length is not None and self.length < 3:
             raise ValueError(
-                f"length: {self.length} leaves no space between a tokenizer's two marks; use 3 or more"
+                f"length: {self.length} leaves no space between the first and the last token of a text; use 3 or more"
             )
         return self
 

@@ -65,7 +65,7 @@ def compute_quantities(
             quantities = _rank_labels(simulated, posterior, n_draws, generator)
     if not quantities:
         raise ConfigMismatchError(
-            "inference: the posterior returns only class probabilities, and no draws for ranks of θ* or f*"
+            "inference: the posterior returns only class probabilities, but ranks of θ* or f* require draws"
         )
     return quantities
 

@@ -61,7 +61,9 @@ def check_simulates(model: object, problem: object, name: str) -> None:
         ConfigMismatchError: the message names models that can.
     """
     if isinstance(model, FlatNetwork) and model.flat_prior:
-        raise ConfigMismatchError(f"{model.flat_prior}, for a prior that can be drawn from")
+        raise ConfigMismatchError(
+            f"{model.flat_prior}, so that parameters can be drawn from the prior"
+        )
     if isinstance(problem, Supervised) and _simulates_labels(model):
         return
     if isinstance(problem, Forecasting) and isinstance(model, StructuralSeries):

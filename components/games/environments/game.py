@@ -109,7 +109,7 @@ class Game:
         third = [player for player in players if player.third_party]
         if len(playing) != seats:
             raise ConfigMismatchError(
-                f"attacker={self.attacker.name}: {len(playing)} players for the {seats} seats of {self.name}"
+                f"attacker={self.attacker.name}: has {len(playing)} players for the {seats} seats of {self.name}"
             )
         if len(third) > self._taxed:
             capacity = "only one third party" if self._taxed else "no third party"

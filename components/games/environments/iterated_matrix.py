@@ -57,7 +57,7 @@ class IteratedMatrix(Dilemma):
                 or len(given) < 2
             ):
                 raise ValueError(
-                    "not a bimatrix: it requires two or more rows of equal length of pairs [r_A, r_B]"
+                    "must be a bimatrix: two or more rows of equal length with pairs [r_A, r_B]"
                 )
             if not all(math.isfinite(r) for row in given for cell in row for r in cell):
                 raise ValueError("a reward is not finite")

@@ -44,7 +44,7 @@ class Panel(Opponent[Memories]):
             if member.third_party or any(p is not member for p in member.assign_seats(1)):
                 raise ValueError(
                     f"{member.name} has no seat of its own; use learner, fixed_policy, …; for "
-                    "different opponents in several seats, use together with a panel per seat"
+                    f"different opponents in several seats, use attacker=together with a panel for each seat"
                 )
         return members
 

@@ -62,8 +62,8 @@ class LiveEnvironment:
             )
         if self._begin(i, seed).observed != observed:
             raise ConfigMismatchError(
-                f"dataset.env: reset(seed={seed:.0f}) returns a different first observation than before; check if the "
-                "environment has changed"
+                f"dataset.env: reset(seed={seed:.0f}) returns a different first observation "
+                f"than before; check whether the environment has changed"
             )
 
     def _store(self, rows: list[list[float]]) -> Tensor:

@@ -86,7 +86,7 @@ class ParallelGame:
         numbers = [float(x) for x in flatten(self.space, observation)]
         if len(numbers) != self.width or not all(map(math.isfinite, numbers)):
             raise ValueError(
-                f"an observation of {self.players[0]!r} is not {self.width} finite numbers"
+                f"an observation of {self.players[0]!r} does not have {self.width} finite numbers"
             )
         return numbers
 

@@ -67,6 +67,6 @@ def check_spaces(player: Any, action_space: Any, observation_space: Any) -> None
         raise ValueError(f"actions of {player} are {kind}; only Discrete ones are supported")
     if not observation_space.is_np_flattenable:
         kind = type(observation_space).__name__
-        raise ValueError(f"observations of {player} are {kind}, without a fixed size")
+        raise ValueError(f"observations of {player} are {kind}, which has no fixed size")
     if isinstance(observation_space, Dict):
         check_no_mask(observation_space.spaces, f"the observation of {player}")

@@ -148,7 +148,8 @@ class AlphaDivergence(Inference[LogJoint, Density, None, NearestGaussiansState])
             log_p = state.model.log_prior(x[:, None].to(state.base)).double()
         if not torch.isfinite(log_p).all():
             raise NumericalError(
-                "the log density is not finite on its whole box", "narrow the box of the dataset"
+                "the log density is not finite everywhere in its box",
+                "narrow the box of the dataset",
             )
         return Quadrature(x, log_p, math.log((high - low) / (self.points - 1)))
 

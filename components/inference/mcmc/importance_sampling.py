@@ -196,11 +196,9 @@ class ImportanceSampling(Sampler[Weighted]):
         _, batch = next(iter(batches))
         value = tail_growth(state.fit, state.model, batch)
         most = limits.pareto_k(max(len(state.theta) * max(state.t, 1), 11))
-        detail = f"k {value:.2f} beyond the draws, required below {most:.2f}"
+        detail = f"k is {value:.2f} beyond the draws and must be below {most:.2f}"
         if value >= most:
-            detail += (
-                "; weights grow beyond all draws: use inference.proposal=student_t or a lower dof"
-            )
+            detail += "; the weights grow outside the range of the draws: use inference.proposal=student_t or a lower dof"
         return [Check("the proposal's tails are as heavy as the target's", value < most, detail)]
 
     def posterior(self, state: Weighted) -> Draws:

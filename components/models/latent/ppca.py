@@ -68,7 +68,7 @@ class PPCA(Model[Unlabelled, LinearRows]):
         if bool((empty := gaps.all(0)).any()):
             raise ConfigMismatchError(
                 f"model=ppca: column {int(empty.long().argmax()) + 1} has no observed value in the "
-                "training rows; leave it out"
+                "training rows; remove it"
             )
         start = self._closed_form(torch.where(gaps, rows.nanmean(0), rows))
         return fit_factors(rows, start, weight_sd, points)

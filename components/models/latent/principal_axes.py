@@ -29,8 +29,8 @@ def principal_axes(x: Tensor, n_axes: int, model: str) -> PrincipalAxes:
     """
     if n_axes >= x.shape[1]:
         raise ConfigMismatchError(
-            f"model.latent_dim={n_axes}: model={model} needs fewer than the {x.shape[1]} values of "
-            "a row; lower it"
+            f"model.latent_dim={n_axes}: model={model} requires fewer dimensions than the "
+            f"{x.shape[1]} values of a row; lower it"
         )
     center = x.mean(0)
     covariance = (x - center).T @ (x - center) / len(x)

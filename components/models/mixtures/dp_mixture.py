@@ -78,7 +78,7 @@ class DpMixture(Model[Unlabelled, DpMixtureModule]):
         variance = x.var(0, correction=0)
         if not (variance > 0).all():
             raise ConfigMismatchError(
-                f"dataset={problem.name}: a value is constant in the training rows; leave it out"
+                f"dataset={problem.name}: a value is constant in the training rows; remove it"
             )
         prior = cluster_prior(x.mean(0), variance, self.width**2, self.mean_rows, self.freedom)
         return DpMixtureModule(1.0, prior, self.truncation, self.concentration)

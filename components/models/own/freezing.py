@@ -21,8 +21,8 @@ def match_names(patterns: Sequence[str], names: Sequence[str]) -> list[str]:
     frozen = {name for some in hits.values() for name in some}
     if len(frozen) == len(names) or not all(hits.values()):
         raise ConfigMismatchError(
-            f"model.freeze={list(patterns)}: every pattern must match a parameter, but together "
-            "not all of them (for that use inference=fixed); the parameters are "
+            f"model.freeze={list(patterns)}: every pattern must match a parameter, but some "
+            f"parameter must match none (to freeze all, use inference=fixed); the parameters are "
             f"{', '.join(names[:5])}, … …"
         )
     return [name for name in names if name in frozen]

@@ -77,7 +77,7 @@ class Module(Model[Supervised, ModuleNetwork]):
                 module = cls(**(self.arguments or {}))
             if not isinstance(module, nn.Module):
                 raise ConfigMismatchError(
-                    f"{where}: creates a {type(module).__name__}, not a torch.nn.Module; name such a class"
+                    f"{where}: creates a {type(module).__name__}, not a torch.nn.Module; give a class of this type"
                 )
             layers = dict(module.named_modules())
             if scripted := [n for n, m in layers.items() if isinstance(m, torch.jit.ScriptModule)]:

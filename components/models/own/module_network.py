@@ -83,7 +83,7 @@ class ModuleNetwork(FlatNetwork):
     ):
         if outputs is not None and problem.target == "real":
             raise ConfigMismatchError(
-                f"model.outputs={outputs}: {problem.name} has real labels; leave it out"
+                f"model.outputs={outputs}: {problem.name} has real labels; remove model.outputs"
             )
         where = source.where
         module = source.make(source.seed)
@@ -144,7 +144,7 @@ class ModuleNetwork(FlatNetwork):
             actual = self._answers(PROBE_SCALE * self.theta.detach(), x)
         if not is_close(actual, expected):
             raise ConfigMismatchError(
-                f"{self.where}: different outputs with external parameters; forward must read its "
+                f"{self.where}: the outputs change if the same parameters are passed in; forward must read its "
                 "parameters, not copies of them, and be random only in dropout layers"
             )
 
@@ -279,8 +279,8 @@ class ModuleNetwork(FlatNetwork):
             copy.deepcopy(self.net)
         except RuntimeError as error:
             raise ConfigMismatchError(
-                f"{self.where}: keeps tensors of its forward, such as by self.features.append(…), "
-                "and cannot be copied; detach them, or do not keep them"
+                f"{self.where}: stores tensors in its forward, for example with "
+                f"self.features.append(…), and cannot be copied; detach the tensors, or do not store them"
             ) from error
 
     def _parameter_vector(self, module: nn.Module) -> Tensor:

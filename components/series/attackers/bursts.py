@@ -29,7 +29,7 @@ class BurstContamination(Contamination):
         least = 1.0 if p <= 0.5 or p == 1 else p / (1 - p)
         if self.run_length is not None and self.run_length < least:
             raise ValueError(
-                f"run_length={self.run_length:g}: runs of a mean length below {least:g} cannot cover {p:g} of the times"
+                f"run_length={self.run_length:g}: runs with a mean length below {least:g} cannot cover {p:g} of the times"
             )
         return self
 

@@ -105,7 +105,7 @@ class Budget(StrictKeys):
                     )
         if self.weeks > horizon:
             raise ConfigMismatchError(
-                f"dataset.budget.weeks={self.weeks}: only {horizon} weeks are forecast; plan at most as far ahead"
+                f"dataset.budget.weeks={self.weeks}: only {horizon} weeks are forecast; plan at most this number"
             )
         self.spends(channels).check()
 

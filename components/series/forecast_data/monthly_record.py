@@ -54,8 +54,8 @@ class MonthlyRecord(FileOrSimulationDataset[Forecasting]):
         n = self.n_train + self.n_ahead
         if n > len(record):
             raise ConfigMismatchError(
-                f"dataset.n_train={self.n_train}: with dataset.n_ahead={self.n_ahead} these are "
-                f"{n} months, but the record has {len(record)}"
+                f"dataset.n_train={self.n_train}: with dataset.n_ahead={self.n_ahead} it "
+                f"requires {n} months, but the record has {len(record)}"
             )
         y, unit = self.transform(record[:n], record)
         sequence = Sequence(

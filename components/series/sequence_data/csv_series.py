@@ -176,7 +176,7 @@ class CsvSeries(OwnFile[Sequence]):
             return place(dates, self.n_ahead, "dataset.n_ahead", self.date_format)
         if n_train <= self.n_ahead:
             raise ConfigMismatchError(
-                f"dataset.n_ahead={self.n_ahead}: there are only {n_train} time points; leave some to learn from"
+                f"dataset.n_ahead={self.n_ahead}: there are only {n_train} time points; leave some for training"
             )
         return n_train - self.n_ahead
 
@@ -212,7 +212,7 @@ class CsvSeries(OwnFile[Sequence]):
             if len(observed_values) == 0 or bool((observed_values == observed_values[0]).all()):
                 constant = "missing" if len(observed_values) == 0 else f"{observed_values[0]:g}"
                 raise ConfigMismatchError(
-                    f"dataset.{key}={name}: always {constant} at the {seen} observed times; leave it out"
+                    f"dataset.{key}={name}: is {constant} at all {seen} observed times; remove it"
                 )
             must = column if key == "inputs" else column[seen:]
             if len(gone := must.isnan().nonzero().flatten()):
@@ -230,7 +230,7 @@ class CsvSeries(OwnFile[Sequence]):
                 squares of numbers overflow or underflow.
         """
         if twice := [name for name in names if names.count(name) > 1]:
-            raise ConfigMismatchError(f"dataset.{key}: names {twice[0]} twice; leave one out")
+            raise ConfigMismatchError(f"dataset.{key}: lists {twice[0]} twice; remove one")
         columns = []
         for name in names:
             column = torch.from_numpy(table.numbers(name, key, "or add it to dataset.missing"))

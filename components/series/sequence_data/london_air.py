@@ -133,7 +133,7 @@ class LondonAir(FileOrSimulationDataset[Sequence]):
         last = len(network.values) - self.hours
         if not 0 <= start <= last:
             raise ConfigMismatchError(
-                f"dataset.start={self.start}: the data end within {self.hours} hours from there; "
+                f"dataset.start={self.start}: the data end less than {self.hours} hours later; "
                 f"the start can be {network.first} to {network.first + last}"
             )
         rows = slice(start, start + self.hours)

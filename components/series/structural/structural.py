@@ -72,7 +72,7 @@ class SumOfBlocks:
             is_lag = lag is not None and j == self.structure.G.shape[0] + lag[0]
             if not is_lag and not bool(known[times:, j].all()):
                 raise ConfigMismatchError(
-                    f"dataset: {name} is not known at all forecast times; add it there, or leave its block out"
+                    f"dataset: {name} is not known at all forecast times; add its values, or remove its block"
                 )
 
     @cached_property
@@ -184,6 +184,6 @@ class Structural(Model[Sequence, SumOfBlocks]):
         if int(design.seen.sum()) < 2:
             raise ConfigMismatchError(
                 f"dataset={problem.name}: only {int(design.seen.sum())} times have y and all "
-                "regressors; fill gaps in the regressors, or leave some out of model.blocks"
+                "regressors; fill gaps in the regressors, or remove some from model.blocks"
             )
         return model

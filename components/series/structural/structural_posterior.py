@@ -253,8 +253,9 @@ class StructuralDraws(Draws):
         limited = bool(self.of.structure.limits.any())
         if limited or not torch.allclose(after - without, 2 * (once - none), rtol=1e-6):
             raise ConfigMismatchError(
-                "dataset.budget: a plan needs effects proportional to the spends; leave saturation, vidale_wolfe, "
-                "wear_in, wear_out and interactions out of model.blocks, or set dataset.budget.total=null"
+                "dataset.budget: a plan needs effects proportional to the spends; remove "
+                "saturation, vidale_wolfe, wear_in, wear_out and interactions from "
+                "model.blocks, or set dataset.budget.total=null"
             )
 
     @property

@@ -33,7 +33,9 @@ def describe_file(place: str, data: str | None) -> tuple[str, list[str]]:
     file, _, name = place.rpartition(":")
     path = Path(file or place).resolve()
     if not path.is_file() or path.suffix not in (".stan", ".py" if file else ".stan"):
-        raise ConfigError(f"fit {place}: no file of a model; give FILE.py:FUNCTION or FILE.stan")
+        raise ConfigError(
+            f"fit {place}: not a file with a model; give FILE.py:FUNCTION or FILE.stan"
+        )
     words = [] if data is None else [f"dataset.data='{Path(data).resolve()}'"]
     if path.suffix == ".stan":
         return path.stem, ["dataset=stan", f"dataset.program='{path}'", *words]

@@ -93,7 +93,7 @@ def show_record(job: ResolvedConfig, facts: Facts, handover: Handover | None) ->
     result = facts["result"]
     if settings.smoke:
         show_result(job, result)
-        note("smoke run: it shows that everything works; its scores mean nothing")
+        note("smoke run: a test that everything works; its scores are meaningless")
     else:
         printed, reason = published_scores(settings.paper_tables, job.config, job.data)
         show_result(job, result, printed, reason)

@@ -40,11 +40,8 @@ def test_attacker_on_columns_is_given_their_units(load_table):
         problem = load_table(PIXELS, labels="classes", standardise=standardise)
         problem.attacker = attacker
         units[standardise] = problem.describe()["inputs"]
-    assert (
-        units[True]
-        == "4, standardised (attacker.eps is in standard deviations of the training rows)"
-    )
-    assert units[False] == "4, raw units (attacker.eps is in the units of the columns)"
+    assert "attacker.eps is in standard deviations" in units[True]
+    assert "attacker.eps is in the units of the columns" in units[False]
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_constant_and_collinear_inputs_are_named(load_table):
     lines = [f"{a},{b},{c},{k},{d},{i % 5},train\n" for i, (a, b, c, k, d) in enumerate(rows)]
     content = "a,b,sum,k,scaled,y,s\n" + "".join(lines).removesuffix("train\n") + "test\n"
     facts = load_table(content, split="s").describe()
-    assert facts["constant inputs"].startswith("k: without information")
+    assert facts["constant inputs"].startswith("k: no information")
     assert facts["collinear inputs"].startswith("sum with a, b; scaled with a;")
     assert not {"constant inputs", "collinear inputs"} & set(
         load_table(content, inputs=["a", "b"]).describe()
@@ -185,7 +185,7 @@ def test_classes_and_texts_of_test_rows_only_are_named(load_table):
     assert not {"texts without training rows", "classes without training rows"} & set(same)
     with pytest.raises(
         ConfigMismatchError,
-        match=r"labels of task a .* 'no'; leave it out of dataset.targets",
+        match=r"labels of task a .* 'no'; remove it from dataset.targets",
     ):
         load_table(
             rows("A,no,train", "B,no,train", "A,yes,test"),

@@ -90,7 +90,7 @@ def test_acceptance_check_uses_worst_chain(energy, least, passed, replicates):
 def test_few_draws_or_chains_are_not_checked():
     checks = draws_checks(draws(n=3, energy=False), {})
     assert [check.passed for check in checks] == [None, None, True]
-    assert "3 draws a chain, 4 required" in checks[0].detail
+    assert "3 draws per chain, 4 required" in checks[0].detail
     reference = draws_checks(draws(chains=1, energy=False), {"ess": 500.0, "ess_tail": 500.0})
     assert [check.passed for check in reference] == [None, True, True, True]
 

@@ -61,7 +61,7 @@ def test_attacker_keys_define_the_threat():
         ),
         (
             ["attacker=worst_case", "attacker.members=[fgsm,cw]"],
-            "attacker.members: cw .*; use norm=l2 for all, or leave cw out",
+            "attacker.members: cw .*; use norm=l2 for all, or remove cw",
         ),
         (
             [

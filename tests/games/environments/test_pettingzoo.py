@@ -130,7 +130,7 @@ def test_changed_environment_is_detected_on_resume():
     s[:, 3] += 1
     with pytest.raises(
         ConfigMismatchError,
-        match=r"dataset.env: .*; check if the environment has changed",
+        match=r"dataset.env: .*; check whether the environment",
     ):
         world.step(s, *moves(world, g), g)
 
@@ -187,7 +187,7 @@ def test_number_of_players_must_match_attacker(make_job, players, seats):
     job = make_job(*RUN[:2], *two, RUN[3], *SMALL, f"dataset.kwargs={{players: {players}}}")
     with pytest.raises(
         ConfigMismatchError,
-        match=f"attacker=together: 2 players for the {seats} seats of pettingzoo",
+        match=f"attacker=together: has 2 players for the {seats} seats",
     ):
         begin(job)
 

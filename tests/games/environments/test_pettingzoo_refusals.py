@@ -46,13 +46,13 @@ RUN = [
         ),
         (
             {"env": "parallel_envs:make_unsized"},
-            "observations of p0 are Sequence, without a fixed size",
+            "observations of p0 are Sequence, which has no fixed size",
         ),
         ({"env": "parallel_envs:nothing"}, "returns a object, not a ParallelEnv; return one"),
-        ({"env": "parallel_envs:number"}, "has no function or class number; there are .*Fork"),
+        ({"env": "parallel_envs:number"}, "has no function or class number; it has .*Fork"),
         (
             {"env": "parallel_envs:Wether"},
-            "parallel_envs has no function or class Wether; there are",
+            "parallel_envs has no function or class Wether",
         ),
         (
             {"env": "no_such_module"},
@@ -70,7 +70,7 @@ RUN = [
             {"kwargs": {"odd": "forgets"}},
             r"step: KeyError: 'p1' \(parallel_envs.py, line \d+\)",
         ),
-        ({"kwargs": {"odd": "nan"}}, "an observation of 'p0' is not 2 finite numbers"),
+        ({"kwargs": {"odd": "nan"}}, "an observation of 'p0' does not have 2 finite"),
         (
             {"env": "parallel_envs:make_without_players"},
             r"possible_agents, which .*: AttributeError: .*parallel_envs.py",
@@ -129,7 +129,7 @@ def test_code_runs_only_if_its_module_is_named(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     for env in ("taken_in", "os:system", "runner.commands.app:main"):
         module = env.partition(":")[0]
-        message = rf"dataset.env={env}: code outside the runner; add 'plugins=\[{module}\]' if you trust it"
+        message = rf"dataset.env={env}: is code outside the runner; add 'plugins=\[{module}\]' if you trust it"
         keys = [*RUN, f"dataset.env={env}", f"output_dir={tmp_path}"]
         with pytest.raises(ConfigError, match=message):
             prepare(compose(keys))

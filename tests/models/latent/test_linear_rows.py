@@ -215,9 +215,7 @@ def test_column_without_values_is_refused():
     first, two = (build(problem, latents="points", weight_sd=sd) for sd in (None, 1.0))
     assert torch.equal(factors_of(first).weights, factors_of(two).weights)
     problem.train.x[:, 2] = NAN
-    with pytest.raises(
-        ConfigMismatchError, match=r"column 3 has no observed value .*; leave it out"
-    ):
+    with pytest.raises(ConfigMismatchError, match=r"column 3 has no observed value .*; remove it"):
         build(problem)
 
 

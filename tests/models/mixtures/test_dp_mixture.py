@@ -135,5 +135,5 @@ def test_predictive_weights_are_means_of_sticks():
 def test_constant_column_is_refused():
     problem, rng = load("mixture_sim", n_train=20, n_test=5)
     problem.train.x[:, 1] = 2.0
-    with pytest.raises(ConfigMismatchError, match=r"is constant .*; leave it out"):
+    with pytest.raises(ConfigMismatchError, match=r"is constant .*; remove it"):
         component("model", "dp_mixture").build(problem, rng)

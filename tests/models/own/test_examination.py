@@ -57,7 +57,7 @@ BY_OTHERS = "the outputs of a row depend on other rows of its batch"
         (3, {"name": "NoNumber"}, r"gives nan for \d+ of 16 training rows before training"),
         (3, {"name": "CutOff"}, rf"{IN_UNIT}set model\.outputs=probabilities"),
         (3, {"name": "Lazy"}, r"first\.weight .* lazy layer; give the layer its sizes"),
-        (3, {"name": "Remembers"}, "keeps tensors of its forward"),
+        (3, {"name": "Remembers"}, "stores tensors in its forward"),
     ],
 )
 def test_unusable_networks_are_refused_in_one_line(n_classes, keys, message):
@@ -103,7 +103,7 @@ def test_independent_class_probabilities_are_normalised():
 def test_real_labels_reject_outputs_of_classes():
     with pytest.raises(
         ConfigMismatchError,
-        match=r"model\.outputs=probabilities: .*; leave it out",
+        match=r"model\.outputs=probabilities: .*; remove model\.outputs",
     ):
         build(real(), outputs="probabilities", inputs=3, n_outputs=2)
     build(real(), inputs=3, n_outputs=2, last="sigmoid")

@@ -36,12 +36,12 @@ def test_all_of_sarcos_exceeds_24_gib(monkeypatch):
     room(monkeypatch, 24)
     labels_1 = labels(1, 44_484)
     seven = labels(7, 6_355)
-    with pytest.raises(ConfigMismatchError) as refused:
+    with pytest.raises(
+        ConfigMismatchError,
+        match=r"^model\.top=coregionalised: .* 44,484 × 44,484, needs 45\.6 GiB but 24\.0 are free; "
+        r"use model=mmdgp, model\.top=independent \(7\.7 GiB\), dtype=float32 \(22\.8 GiB\) or",
+    ):
         exact_cost.raise_if_too_large(labels_1, "model.top=coregionalised", "model=mmdgp", seven)
-    assert str(refused.value) == (
-        "model.top=coregionalised: exact for 44,484 labels, matrices of 44,484 × 44,484, needs 45.6 GiB but 24.0 are free; "
-        "use model=mmdgp, model.top=independent (7.7 GiB), dtype=float32 (22.8 GiB) or fewer training rows"
-    )
     room(monkeypatch, 7)
     with pytest.raises(
         ConfigMismatchError,

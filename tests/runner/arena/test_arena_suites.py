@@ -54,7 +54,7 @@ def test_extended_suite_has_all_problems_and_scores(toy_suite):
     kept = read_kept_lines(suite)[["row", "problem"]]
     assert kept.to_numpy().tolist() == [["SGLD", "wide"], ["SGLD", "normal"]]
     toy_suite.with_name("most.yaml").write_text(yaml.safe_dump(more | {"extends": "more"}))
-    with pytest.raises(ConfigError, match=r"more\.yaml: extends: .*; leave it out"):
+    with pytest.raises(ConfigError, match=r"more\.yaml: extends: .*; remove extends"):
         load_suite("most")
 
 

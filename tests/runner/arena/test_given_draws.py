@@ -107,7 +107,7 @@ def test_file_with_other_parameters_is_refused(variables, coords, message, tmp_p
     ("words", "costs", "message"),
     [
         (["nromal.npy"], [], "no problem of toy, did you mean normal"),
-        (["normal=a.npy", "normal=b.nc"], [], r"b\.nc: normal has another file, a\.npy; give one"),
+        (["normal=a.npy", "normal=b.nc"], [], r"b\.nc: normal already has the file a\.npy"),
         (["normal=draws.npy"], ["gradient=3"], "gradient"),
         (["normal=draws.npy"], [], r"draws\.npy: .*; use an ArviZ"),
     ],

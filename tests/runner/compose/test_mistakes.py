@@ -22,7 +22,9 @@ MOG = "+experiment=mog"
 TABLES = (
     Path(__file__).parent / "mistakes"
 )  # own_files.txt: in a folder with the files of own_folder
-HIDDEN = "conf/inference/mala.yaml: ignored, the runner has a file of that name; rename yours"
+HIDDEN = (
+    "conf/inference/mala.yaml: ignored, because the runner has a file of that name; rename yours"
+)
 
 
 def rows(path):

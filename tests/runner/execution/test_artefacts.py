@@ -46,10 +46,7 @@ def test_every_posterior_can_write_files(make_job, monkeypatch):
 def test_too_few_draws_are_announced_once_at_the_end(make_job, capsys):
     run(make_job(*MOG, "replicates=2", "inference.thinning=30"))
     output = capsys.readouterr().out
-    assert (
-        output.count("ess, ess_tail, rhat: 3 draws per chain are too few, 4 required; raise steps")
-        == 1
-    )
+    assert output.count("ess, ess_tail, rhat: 3 draws per chain are too few, 4 required") == 1
     assert "2 draws per chain" not in output  # at the intermediate evaluation
 
 

@@ -46,7 +46,7 @@ def standardise_columns(facts: Facts, places: list[int], asked: bool) -> tuple[R
     for place, spread in zip(places, sd.tolist(), strict=True):
         if not spread > 0:
             raise ConfigMismatchError(
-                f"{facts.where}: {facts.x_names[place]} is constant over the observed times; leave it out of columns"
+                f"{facts.where}: {facts.x_names[place]} is constant over the observed times; remove it from columns"
             )
     if not asked:
         mean = torch.zeros_like(mean)

@@ -86,7 +86,7 @@ class SelectionBlock(Block):
             name for name, square in zip(names, diagonal.tolist(), strict=True) if not square > 0
         ]:
             raise ConfigMismatchError(
-                f"{facts.where}: {idle[0]} is 0 at all observed times; leave it out"
+                f"{facts.where}: {idle[0]} is 0 at all observed times; remove it"
             )
         w = self.shrinkage
         return self.information * ((1 - w) * gram + w * torch.diag(diagonal))
