@@ -199,8 +199,6 @@ def main(argv: list[str]) -> int:
     )
     shell = parser.parse_args(argv[1:]).shell or Path(os.environ.get("SHELL", "")).name
     if shell not in SCRIPTS:
-        raise ConfigError(
-            f"completion: unknown shell {shell!r}; choose one of {', '.join(SCRIPTS)}"
-        )
+        raise ConfigError(f"{shell!r}: unknown shell; choose one of {', '.join(SCRIPTS)}")
     print(SCRIPTS[shell], end="")
     return 0

@@ -70,7 +70,7 @@ def describe_outcome(tables: Sequence[TableLayout], reference: str | None) -> st
     if order := _describe_order(cells, reference):
         sentences.append(order)
     if not sentences:
-        sentences.append(f"{format_count(len(cells), 'score')}; no row is compared with another.")
+        sentences.append(f"The page has {format_count(len(cells), 'score')} and compares no rows.")
     marks = Counter(mark for cell in cells if (mark := mark_failures(cell.failed)))
     shares = (
         f"{n / len(cells):.0%} of the numbers are marked {mark}." for mark, n in marks.items()

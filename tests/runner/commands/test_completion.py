@@ -207,7 +207,7 @@ def test_scripts_are_written_for_the_current_shell(capsys, monkeypatch):
     monkeypatch.setenv("SHELL", "/usr/bin/zsh")
     assert main(["completion"]) == 0
     assert capsys.readouterr().out == SCRIPTS["zsh"]
-    with pytest.raises(ConfigError, match="completion: unknown shell 'tcsh'; choose one of"):
+    with pytest.raises(ConfigError, match="'tcsh': unknown shell; choose one of"):
         main(["completion", "tcsh"])
 
 
