@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from components.memory import GIB, free_memory
-from components.models.shallow_gp.exact_cost import largest_exact
+from components.models.shallow_gp.exact_cost import describe_free_memory
 from runner.errors import first_line
 
 PROJECT = "bayes-runner"
@@ -102,8 +102,7 @@ def torch_and_gpu() -> Findings:
 
 def threads() -> Findings:
     """Report available cores, their load, and the threads of a job."""
-    is_told = sys.platform == "linux"
-    cpus = len(os.sched_getaffinity(0)) if is_told else os.cpu_count() or 1
+    cpus = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     value = os.environ.get("OMP_NUM_THREADS")
     if value is None:
         yield Finding(
@@ -112,11 +111,10 @@ def threads() -> Findings:
     elif not value.isdigit() or int(value) < 1:
         yield Finding("problem", "threads", f"OMP_NUM_THREADS={value}", "unset it, or set it to 1")
     elif int(value) > cpus:
-        detail = f"OMP_NUM_THREADS={value} on {cpus} cores"
         yield Finding(
             "warning",
             "threads",
-            detail,
+            f"OMP_NUM_THREADS={value} on {cpus} cores",
             "set it to 1 and run jobs in parallel; otherwise steps are several times slower",
         )
     else:
@@ -135,11 +133,6 @@ def threads() -> Findings:
 
 def memory() -> Findings:
     available = free_memory()
-    if available is None:
-        yield Finding("ok", "memory", "unknown on this system")
-        return
-    detail = f"{available / GIB:.1f} GiB available"
-    if labels := largest_exact(available):
-        detail += f", an exact Gaussian process of {labels:,} labels fits"
-    fix = "close other programs, or run fewer parallel jobs" if available < 2 * GIB else ""
-    yield Finding("warning" if fix else "ok", "memory", detail, fix)
+    is_low = available is not None and available < 2 * GIB
+    fix = "close other programs, or run fewer parallel jobs" if is_low else ""
+    yield Finding("warning" if fix else "ok", "memory", describe_free_memory(available), fix)

@@ -36,10 +36,13 @@ def largest_exact(free: float) -> int:
     return math.isqrt(max(int(free / 8) - (MATRICES - WHOLE) * BLOCK, 0) // WHOLE)
 
 
-def _of(labels: Labels) -> str:
-    groups, n = labels.mask.shape
-    shape = f"{n:,} × {n:,}"
-    return f"exact for {labels.total:,} labels, matrices of {shape if groups == 1 else f'{groups} × {shape}'}"
+def describe_free_memory(free: float | None) -> str:
+    """Text of the free bytes, if known, and of the largest exact Gaussian process that fits."""
+    if free is None:
+        return "unknown on this system"
+    labels = largest_exact(free)
+    fits = f", an exact Gaussian process of {labels:,} labels fits" if labels else ""
+    return f"{free / GIB:.1f} GiB available{fits}"
 
 
 def raise_if_too_large(
@@ -60,7 +63,9 @@ def raise_if_too_large(
         mends.append(f"model.top=independent ({_matrix_bytes(by_task) / GIB:,.1f} GiB)")
     if labels.x.element_size() == 8 and size / 2 <= free:
         mends.append(f"dtype=float32 ({size / 2 / GIB:,.1f} GiB)")
+    groups, n = labels.mask.shape
+    shape = f"{groups} × {n:,} × {n:,}".removeprefix("1 × ")
     raise ConfigMismatchError(
-        f"{key}: {_of(labels)}, needs {size / GIB:,.1f} GiB but {free / GIB:,.1f} are free; use "
-        f"{', '.join(mends)} or fewer training rows"
+        f"{key}: exact for {labels.total:,} labels, matrices of {shape}, needs "
+        f"{size / GIB:,.1f} GiB but {free / GIB:,.1f} are free; use {', '.join(mends)} or fewer training rows"
     )

@@ -66,8 +66,8 @@ class MeasuredRun:
         facts = read(folder)
         if not facts or not facts["finished"]:
             return None
-        passes = 1 if facts.get("vectorised") else int(facts["replicates"])
-        if (facts.get("usage") or {}).get("passes") != passes:
+        passes = 1 if facts["vectorised"] else int(facts["replicates"])
+        if facts["usage"].get("passes") != passes:
             return None
         return cls(folder, read_config(folder), facts)
 
@@ -95,7 +95,7 @@ class MeasuredRun:
 
     def units(self, config: Values) -> int:
         """Units per pass of a run with the given config."""
-        together = int(config["replicates"]) if self.facts.get("vectorised") else 1
+        together = int(config["replicates"]) if self.facts["vectorised"] else 1
         return together * int(config["steps"] or 1)
 
     def each(self, phase: str) -> float:
@@ -143,11 +143,12 @@ def price_run(config: Values, runs: Sequence[MeasuredRun], **facts: Any) -> Pric
             return extrapolate(points, x, GROWTH)
         last_size, seconds = points[-1]
         in_proportion = seconds * x / last_size
-        is_growing = seconds > points[0][1]
-        # the line for training has a nonnegative intercept
-        return min(extrapolate(points, x), in_proportion) if is_growing else in_proportion
+        if seconds <= points[0][1]:
+            return in_proportion
+        # the line has a nonnegative intercept
+        return min(extrapolate(points, x), in_proportion)
 
-    passes = 1 if last.facts.get("vectorised") else int(config["replicates"])
+    passes = 1 if last.facts["vectorised"] else int(config["replicates"])
     cold = sum(max(0.0, first.each(p) - at(p, first.units(first.config))) for p in BY_PASS)
     by_pass = sum(count(phase, config) * at(phase, size) for phase in BY_PASS)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import time
 
+from components.memory import free_memory
+from components.models.shallow_gp.exact_cost import describe_free_memory
 from runner.errors import ConfigError
 from runner.study.choice import refused_among, select_runs
 from runner.study.display import state
@@ -63,6 +65,7 @@ def main(argv: list[str]) -> int:
         )
         print_table("", HEADER, (to_cells(line) for line in lines))
         show_search(prices, time.monotonic() - began)
+        out.print(f"memory   {describe_free_memory(free_memory())}")
         for run in refused_among(snapshot, arguments.only):
             out.print(f"refused  {run.name}: {run.refused}")
     return int(any(price.error for price in prices.values()))

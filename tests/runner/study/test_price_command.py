@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.runs.made_records import make_record
 from support.runs.made_studies import make_run, make_snapshot
 
+from components.memory import GIB
+from components.models.shallow_gp.exact_cost import largest_exact
 from runner.errors import ConfigError, RunFailure
 from runner.record.usage import PHASES
 from runner.study import snapshot, study
@@ -104,26 +107,8 @@ def test_late_probe_is_stopped(frozen, monkeypatch):
 
 def test_failed_probe_is_priced_by_earlier_miniatures(frozen, tmp_path):
     config = frozen.runs[0].config
-    folder = tmp_path / "mog" / "aa"
-    folder.mkdir(parents=True)
     usage = dict.fromkeys(PHASES, 0.0) | {"cpu_seconds": 10.0, "peak_mib": 300.0, "training": 8.0}
-    facts = {
-        "state": "done",
-        "experiment": "e",
-        "signature": "aa",
-        "data": "",
-        "choice": {},
-        "seed": 0,
-        "smoke": True,
-        "started": "",
-        "seconds": 9.0,
-        "replicates": 1,
-        "vectorised": False,
-        "finished": {"0": {"x": 1.0}},
-        "result": {"x": [1.0]},
-        "usage": usage | {"passes": 1},
-    }
-    (folder / "run.json").write_text(json.dumps(facts))
+    folder = make_record(tmp_path, usage=usage | {"passes": 1})
     small = config | {"steps": config["steps"] // 10, "replicates": 1}
     (folder / "config.yaml").write_text(yaml.safe_dump(small))
     price = probes.price_probe(frozen.runs[0], tmp_path, "no memory")
@@ -153,9 +138,13 @@ def test_probes_stop_when_their_share_of_the_budget_is_spent(frozen):
     assert errors == {"half of the budget was used before its probe"}
 
 
-def test_runs_without_records_have_no_price_without_probes(path, tmp_path, capsys):
+def test_runs_without_records_have_no_price_without_probes(path, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(price_command, "free_memory", lambda: 24 * GIB)
     assert price(path, tmp_path / "outputs", "--no-probe") == 1
-    assert "error: no record of a similar run; remove --no-probe" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "error: no record of a similar run; remove --no-probe" in printed
+    labels = f"{largest_exact(24 * GIB):,}"
+    assert f"memory   24.0 GiB available, an exact Gaussian process of {labels} labels" in printed
 
 
 def test_finished_run_prices_similar_ones(path, tmp_path, capfd):
