@@ -156,7 +156,7 @@ class Regressors:
 
 @dataclass(frozen=True)
 class Terms:
-    """Terms that a block adds: d states (0: none) and p columns."""
+    """Terms that a block adds: d ≥ 0 states and p columns."""
 
     label: str  # prefix of its parameters' displayed names, for example season_52
     states: tuple[str, ...]  # names of the d states

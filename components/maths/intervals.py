@@ -47,7 +47,9 @@ class IntervalVector(NamedTuple):
         return IntervalVector(self.low - by, self.high + by)
 
     def intersect(self, other: Ends) -> IntervalVector:
-        """Intersection: the tighter one of two bounds of the same quantity."""
+        """Intersection of two bounds of the same quantity, that is, the tighter of both at each
+        end.
+        """
         return IntervalVector(torch.maximum(self.low, other[0]), torch.minimum(self.high, other[1]))
 
 

@@ -72,8 +72,8 @@ def bulk_ess(draws: Tensor) -> Tensor:
 
 
 def tail_ess(draws: Tensor) -> Tensor:
-    """Tail effective sample size, the smaller one for the indicators of the 5 % and 95 % quantiles;
-    [C, N, P] -> [P].
+    """Tail effective sample size: the smaller of those for the indicators of the 5 % and 95 %
+    quantiles; [C, N, P] -> [P].
 
     Source: Vehtari et al. (2021), section 4.3."""
     return _each("ess", draws, method="tail", prob=(0.05, 0.95))

@@ -55,7 +55,8 @@ class ReferenceMoments(NamedTuple):
 
 
 def moment_errors(draws: HoldsDraws, reference: ReferenceMoments) -> dict[str, Tensor]:
-    """Error of each parameter, the larger one of its first and second moments, [P'] each.
+    """Error of each parameter: the larger of the errors of its first and second moments, [P']
+    each.
 
         z_max     |Ê[f] − E[f]| / √(s² + s_ref²), s and s_ref the standard errors
                   of the draws and of the reference
@@ -120,7 +121,7 @@ def squared_biases(draws: HoldsDraws, reference: ReferenceMoments) -> Tensor:
 
 
 def mean_sd_errors(draws: HoldsDraws, mean: Tensor, second_moment: Tensor) -> Tensor:
-    """Error of each parameter's mean or standard deviation, the larger one, in the reference's
+    """Larger of the errors of each parameter's mean and standard deviation, in the reference's
     standard deviations [P'].
 
         max(|m̂ − m|, |ŝ − s|) / s,   m = E[θ], s² = E[θ²] − m², and m̂, ŝ by the draws

@@ -59,7 +59,7 @@ class BoundedPosterior(VariationalPosterior, Analyses):
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianPosterior(Draws, Analyses):
-    """q(θ) = N(m, Σ) over unconstrained θ, with draws of it for predictions and scores."""
+    """q(θ) = N(m, Σ) over unconstrained θ, with draws from it for predictions and scores."""
 
     q_mean: Tensor  # m [P]
     q_covariance: Tensor  # Σ [P, P]

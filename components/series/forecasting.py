@@ -64,7 +64,8 @@ INCLUSION_THRESHOLD = 0.5
 def score_selection(
     inclusion: dict[str, float], coefficients: dict[str, float], inputs: list[str]
 ) -> dict[str, float]:
-    """Share of relevant regressors selected and of irrelevant ones selected; likewise for inputs.
+    """Shares of the relevant and of the irrelevant regressors that are selected; the same for
+    inputs.
 
     Source: Barbieri and Berger (2004) for the ½; Gallego (2021), Figure 1.5.
     """

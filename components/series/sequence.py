@@ -308,8 +308,9 @@ class Sequence(KnowsTruth):
         return out if self.replicates > 1 else {name: float(v) for name, v in out.items()}
 
     def _score_signal(self, marginals: SmoothedStates) -> NamedScores:
-        """Scores of a smoothed signal, or of a filter's predictions of it, if the true signal is
-        known."""
+        """Scores of a smoothed signal, or of a filter's predictions of this signal, if the true
+        signal is known.
+        """
         if self.means is None:
             return {}
         truth = self.means[:, : marginals.mean.shape[1]]

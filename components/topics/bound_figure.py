@@ -10,8 +10,8 @@ LEFT_OUT = 2  # first passes, omitted because of their large increase of the bou
 
 
 def bounds_figure(bounds: Tensor, fresh: int) -> Figures:
-    """Draw ``elbo_by_start``: ELBO [T, R] of R starts, with a thick line for the best one, and the
-    first pass with warm factors of documents.
+    """Draw ``elbo_by_start``: ELBO [T, R] of R starts, with a thick line for the best start, and
+    the first pass with warm factors of documents.
 
     Empty with fewer than four passes."""
     if len(bounds) <= LEFT_OUT + 1:

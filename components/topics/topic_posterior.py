@@ -40,7 +40,7 @@ class FittedTopics:
 
 
 class PackageTopics(TopicInference[FittedTopics]):
-    """Topics of another package, which fits all documents in the first step."""
+    """Topics fitted by another package, which processes all documents in the first step."""
 
     max_useful_steps = 1
 

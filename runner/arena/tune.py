@@ -101,7 +101,7 @@ def tune(
     fresh: bool = False,
 ) -> tuple[Row, int]:
     """Run each setting on the validation problems; return the row with the best setting, by mean
-    rank on the suite's first score (ties: by its median), and the exit code.
+    rank on the suite's first score (ties are resolved by its median), and the exit code.
 
     Raises:
         ConfigError: there is nothing to choose from, or no setting has a score.

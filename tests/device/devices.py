@@ -82,7 +82,7 @@ def compare_devices(
     overrides: Sequence[str],
     tolerance: Callable[[str], float],
 ) -> None:
-    """Check that a run gives equal scores on the CPU and a device, or is rejected alike.
+    """Check that a run has equal scores on the CPU and a device, or is rejected on both.
 
     Raises:
         AssertionError: the scores differ."""

@@ -1,5 +1,6 @@
-"""A study on a real Slurm without accounting, with jobs that are cancelled, out of time, preempted,
-or on a node that dies. Every run matches the undisturbed one."""
+"""A study on a real Slurm without accounting, with jobs that are cancelled, run out of time, are
+preempted, or run on a node that dies. Every run matches the undisturbed one.
+"""
 
 import re
 import signal

@@ -140,7 +140,7 @@ def test_inputs_act_in_the_affine_form(name):
 
 
 def alike(draws, n):
-    """Copies of the first draw, n times."""
+    """n copies of the first draw."""
     lam = None if draws.precisions is None else draws.precisions[:, :1].expand(-1, n, -1)
     return replace(draws, draws=draws.draws[:, :1].expand(-1, n, -1), precisions=lam)
 

@@ -53,7 +53,9 @@ def test_named_parameters_are_diagnosed_directly():
 @pytest.mark.parametrize("target", [real, classes])
 @pytest.mark.parametrize("names", [[], ["a", "b", "c", "d"]])
 def test_chains_are_compared_by_predictions(names, target):
-    """As R̂ of unnamed parameters, and in addition to R̂ of named ones."""
+    """This score replaces R̂ if parameters have no names, and is listed in addition to it
+    otherwise.
+    """
     draws = make_draws(names, target.__name__)
     draws.draws[0, :, 3] += 100.0  # a weight without effect on predictions: its chains may disagree
     problem = target(n_inputs=3)

@@ -138,7 +138,7 @@ def multiplies(precision: Precision) -> bool:
 def _climb(
     victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps: float, how: Ascent
 ) -> Endpoints:
-    """One restart; values and success are complete only if there are several."""
+    """Run one restart; values and success are complete only if there are several restarts."""
     norm = NORMS[how.norm]
     towards = 1.0 if how.target is not None else -1.0
     start = x + norm.start(x, eps, generator) if how.random_start else x.clone()

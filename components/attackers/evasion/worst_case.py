@@ -118,7 +118,7 @@ class WorstCase(Evasion):
 
 
 def find_single_target(attacker: Evasion) -> int | None:
-    """The common target class of an informed attack and all its members; None without one."""
+    """The common target class of an informed attack and all its members; None if there is none."""
     target_labels = attacker.target_labels()
     number = next(iter(target_labels)) if len(target_labels) == 1 else None
     return number if isinstance(number, int) else None

@@ -102,8 +102,9 @@ def least_malicious(
 def pick_least_malicious(
     victim: Victim, x: Tensor, sets: Tensor, direction: Direction, generator: torch.Generator
 ) -> Tensor:
-    """The least malicious of the emails from the sets [M, k] for each row of x [B, D] (ties: the
-    first). [B, D]"""
+    """The least malicious of the emails from the sets [M, k] for each row of x [B, D]; ties go to
+    the first. [B, D]
+    """
     out = []
     rows = max(1, CHUNK // len(sets))
     sets = sets.to(x.device)

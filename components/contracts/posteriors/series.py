@@ -30,7 +30,7 @@ class SmoothedStates(Protocol):
 
 
 class Signal(NamedTuple):
-    """Mean of s_t = E[y_t | x_t] given y_1:T, and 90 % interval of a new observation of it."""
+    """Mean of s_t = E[y_t | x_t] given y_1:T, and 90 % interval of a new observation."""
 
     mean: Tensor  # [R, T, dy]
     lower: Tensor  # 5 % quantile of s_t and noise [R, T, dy]

@@ -1,4 +1,4 @@
-"""A log density of another package as a torch function, with that package's gradient."""
+"""A log density computed by another package as a torch function, with that package's gradient."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Rows = np.ndarray[tuple[int, ...], np.dtype[np.float64]]  # float64
 
 @dataclass(frozen=True)
 class ForeignFunctions:
-    """A model of another package over unconstrained θ [K, P], in float64.
+    """A model written for another package, over unconstrained θ [K, P], in float64.
 
     A point outside the support has the value −∞ (or NaN); its gradient is arbitrary.
     """

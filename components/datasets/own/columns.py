@@ -154,8 +154,9 @@ def _find_type(
 
 
 def _check_texts(table: TextTable, name: str, texts: Sequence[str], bad: Sequence[str]) -> None:
-    """Raise ConfigMismatchError for a column of numbers with mistakes, the ``bad`` texts, or with
-    too many texts."""
+    """Raise ConfigMismatchError for a column of numbers with mistakes (``bad``) or with too many
+    texts.
+    """
     distinct = {*texts}
     few = 10 * len(bad) <= len(texts) or 10 * len({*bad}) <= len(distinct)
     is_unit = bad == texts[:1] and len(texts) > 2

@@ -162,7 +162,7 @@ def _cut_blanks(row: list[str], width: int) -> list[str]:
 
 
 def find_delimiter(lines: list[str], marks: Iterable[str]) -> str | None:
-    """The first delimiter that gives a table from lines without comments; None if none does."""
+    """The first delimiter that splits lines without comments into a table; None if there is none."""
     lines = [line for line in lines if line.strip() and line[0] != "#"]
     for mark in marks:
         with suppress(csv.Error, ValueError):

@@ -14,8 +14,9 @@ from components.errors import DataUnavailableError
 
 
 class OwnFile(Dataset[P]):
-    """Data set in the file ``path``, searched in the data folder and the working directory, without
-    a substitute."""
+    """Data set in the file ``path``, which is searched in the data folder and the working
+    directory. There is no substitute.
+    """
 
     # not in the catalogue: changes are detected from the file itself
     own_file: ClassVar[bool] = True

@@ -24,8 +24,8 @@ Sampler = Callable[[int, torch.Generator], Tensor]
 def marginal_2d(
     log_marginal: Callable[[Tensor], Tensor], exact: Sampler
 ) -> Callable[[Target, HoldsDraws], Figures]:
-    """A figure of the first two parameters, from their log density [K, 2] -> [K] and exact draws of
-    it, n -> [n, 2].
+    """A figure of the first two parameters, from their log density [K, 2] -> [K] and n exact draws
+    from it, n -> [n, 2].
 
     The title has the share of draws in each highest-density region."""
 

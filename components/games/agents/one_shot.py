@@ -1,4 +1,4 @@
-"""Solver of the one-shot game: the agent plays an equilibrium of it."""
+"""Agent that solves the one-shot game and plays one of its equilibria."""
 
 from __future__ import annotations
 

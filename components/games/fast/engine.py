@@ -155,7 +155,7 @@ class CompilablePlayer(DecisionMaker[K], Generic[K]):
         """The agent for each possible level of the opponent, with its memory."""
 
     def times_right(self, mind: K) -> Tensor | None:
-        """Number of correct forecasts of each thinker [R, m]; None if there is one."""
+        """Number of correct forecasts of each thinker [R, m]; None for a single thinker."""
         return None
 
     def seat(self, mind: K, continuing: bool) -> CompiledPlayer:

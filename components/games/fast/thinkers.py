@@ -178,7 +178,7 @@ def update_values(
     """Update w := w + α (r + γ max_own E[Q(s', own, other)] − Q(s, a, b)) at the marks of s;
     without the second term unless the game ``goes_on``.
 
-    The expectation is over ``guess``, or over one draw of it.
+    The expectation is over ``guess``, or over one draw from it.
     """
     n_own = count_actions(mind, j + 1)
     other = count_actions(mind, j)

@@ -1,1 +1,1 @@
-"""Exact samplers: their draws converge to the target itself, not to a discretisation of it."""
+"""Exact samplers, whose draws converge to the target itself and not to a discretised target."""

@@ -188,7 +188,7 @@ class ImportanceSampling(Sampler[Weighted]):
         return state, info
 
     def checks(self, run: FinishedRun) -> list[Check]:
-        """Check that weights do not grow further out than the draws."""
+        """Check that weights do not grow outside the range of the draws."""
         state: Weighted = run.state
         if state.fit is None:
             return []

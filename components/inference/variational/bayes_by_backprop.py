@@ -63,9 +63,9 @@ class BayesByBackprop(MeanFieldMethod):
 
     ``prior: scale_mixture`` replaces the network's own prior by π N(0, σ_1²) + (1 − π) N(0, σ_2²)
     for every weight, evaluated at draws.  ``measured`` draws of each gradient, for all training
-    rows and the same noise, estimate the trace of its covariance at every evaluation (0: no
-    measurement), for ∇L/N with respect to μ and log σ.  Info: elbo, log_likelihood and kl in nats
-    for the whole data set.
+    rows and the same noise, estimate the trace of its covariance at every evaluation (if above 0),
+    for ∇L/N with respect to μ and log σ.  Info: elbo, log_likelihood and kl in nats for the whole
+    data set.
 
     Raises:
         ConfigError: a scale mixture with divergence=closed, which has no closed form.

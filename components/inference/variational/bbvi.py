@@ -38,7 +38,7 @@ class BlackBoxTrainingState(GlobalTrainingState[GlobalGaussian | FlexibleGuide])
 
 @dataclass(frozen=True, kw_only=True)
 class FamilyPosterior(RefinedPosterior):
-    """Posterior q(θ) from a family with a known density, and draws of it."""
+    """Posterior q(θ) from a family with a known density, and draws from it."""
 
     q: GlobalGaussian | FlexibleGuide
 

@@ -40,8 +40,9 @@ class ObjectiveHistory:
 
 @dataclass(frozen=True, kw_only=True)
 class FactorDraws(Draws):
-    """q(θ) of the best start, and draws of it for predictions and scores; rows are scored by q
-    itself if possible."""
+    """q(θ) of the best start, and draws from it for predictions and scores; rows are scored by q
+    itself if possible.
+    """
 
     ascent: ClosedFormAscent
     factors: Factors  # only of the best start, S = 1

@@ -92,7 +92,7 @@ def called_functions(loop: Callable[..., Any]) -> list[FunctionType]:
 
 @cache
 def _cache_folder(source_folders: frozenset[Path]) -> Path | None:
-    """Cache folder for compiled loops; None if no folder is writable.
+    """Folder for compiled loops; None if no folder is writable.
 
     There is a folder for each version of these sources and of the sources in the folders of the
     loop and of the functions that it calls.  numba itself checks only the file of the outermost

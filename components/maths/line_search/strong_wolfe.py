@@ -23,8 +23,9 @@ class Trial:
 
 
 def _between(low: Trial, high: Trial) -> float:
-    """Minimiser of the cubic through both ends, at least a tenth of the interval away from them;
-    else the midpoint."""
+    """Minimiser of the cubic through both ends if it is at least a tenth of the interval away from
+    them, otherwise the midpoint.
+    """
     gap = high.step - low.step
     if not math.isfinite(high.value) or not math.isfinite(high.slope):
         return low.step + 0.25 * gap

@@ -174,7 +174,7 @@ class JointLinearAscent:
     noise: tuple[float, float]  # of the InvGamma prior
 
     def start(self, batch: Batch, n: int, generator: torch.Generator) -> Factors:
-        """Initial factors: the prior."""
+        """Initial factors, which equal the prior."""
         like = self.penalty
         a, b = (like.new_full((n,), value) for value in self.noise)
         m = torch.zeros_like(like).expand(n, -1)

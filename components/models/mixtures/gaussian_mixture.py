@@ -112,7 +112,7 @@ class MixtureParameters:
         return self.draw_given(self.dirichlet.expand(n, -1), self.expand_prior(n), generator)
 
     def expand_prior(self, n: int) -> NormalWishart:
-        """The prior of K clusters, n times [n, K]."""
+        """The prior of K clusters, repeated n times [n, K]."""
         p = self.prior
         shape = (n, self.n_clusters)
         D = self.n_values

@@ -204,7 +204,7 @@ class JointNormalGammaAscent:
     model: NormalGammaModule
 
     def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
-        """Initial factors: the prior."""
+        """Initial factors, which equal the prior."""
         prior = {"m": self.model.m, "kappa": self.model.kappa, "a": self.model.a, "b": self.model.b}
         return {name: batch.x.new_full((n,), value) for name, value in prior.items()}
 

@@ -1,4 +1,4 @@
-"""Examination of a network's gradients: in its parameters, and in its inputs."""
+"""Examination of a network's gradients with respect to its parameters and inputs."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def make_parts(settings: ShallowGPSettings, problem: Supervised, covariance: Cov
 
 
 def raise_unless_real(parts: GPParts, key: str = "model.posterior=exact") -> None:
-    """Reject an exact posterior, or a collapsed bound, for other than real labels.
+    """Reject an exact posterior or a collapsed bound unless the labels are real.
 
     Raises:
         ConfigMismatchError: the labels are binary, classes or counts.
@@ -159,7 +159,7 @@ def build_shallow_gp(
     """Exact or sparse Gaussian process of a problem's training labels.
 
     Raises:
-        ConfigMismatchError: an exact posterior is requested for other than real labels, or with
+        ConfigMismatchError: an exact posterior is requested for labels that are not real, or with
             matrices that do not fit in memory.
     """
     labels = group_by_task(problem.train)

@@ -70,7 +70,7 @@ class OnlineBeta(Filtered):
     index: Tensor  # index of the β of each time in the grid [R, T]
 
     def scores(self) -> dict[str, Tensor]:
-        """The β chosen most often (ties: the smaller); [R]."""
+        """The β chosen most often, or the smallest of several; [R]."""
         often = torch.stack([(self.index == g).sum(1) for g in range(len(self.betas))])  # [G, R]
         return {"beta_most_often": self.mean.new_tensor(self.betas)[smallest(-often.double())]}
 

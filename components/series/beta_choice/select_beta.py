@@ -44,12 +44,12 @@ class SelectBeta(BetaGrid):
 
     β_r = argmin_β median_t dy⁻¹ Σ_j w_j |y'_tj − ŷ'_tj(β)| for each replicate r, w_j = 1/|median_t
     y'_tj|, on the first ``share`` of an alternative realisation y' of the same simulation: other
-    observations of the same states, attacked by the same attacker; then the modal β over replicates
-    (ties: the smaller) filters the observations.  If none can be simulated (measured data), y' are
-    the observations themselves, as 6.3.3 allows offline, with a warning.  Until the choice is made,
-    the filters at all β process both realisations in parallel, with particles [R, N, dx] each;
-    earlier results belong to the best β so far.  Raises ConfigMismatchError if
-    a median is 0, and any error of the filter.
+    observations of the same states, attacked by the same attacker; then the modal β over
+    replicates (ties go to the smaller β) filters the observations.  If none can be simulated
+    (measured data), y' are the observations themselves, as 6.3.3 allows offline, with a warning.
+    Until the choice is made, the filters at all β process both realisations in parallel, with
+    particles [R, N, dx] each; earlier results belong to the best β so far.  Raises
+    ConfigMismatchError if a median is 0, and any error of the filter.
 
     Source: Boustati (2021), section 6.3.3, eq. (6.13) and appendix D.3.2."""
 

@@ -31,7 +31,7 @@ class EqualSteps(NamedTuple):
 
     @property
     def step(self) -> int:
-        """The most common difference (ties: the shortest)."""
+        """The most common difference; ties go to the shortest."""
         times = Counter(np.diff(self.counts).tolist())
         return int(min(times, key=lambda difference: (-times[difference], difference)))
 

@@ -96,7 +96,7 @@ def logarithmic(values: np.ndarray, levelled: bool) -> bool:
 
 
 def _look(i: int, grouped: bool) -> dict[str, Any]:
-    """Colour and hatch of the i-th method; all look alike where the axis names the methods."""
+    """Colour and hatch of the i-th method; all methods look alike if the axis shows their names."""
     if not grouped:
         return {"facecolor": BLUE, "hatch": ""}
     return {

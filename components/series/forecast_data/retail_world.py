@@ -79,7 +79,7 @@ class RetailWorld:
         return 12.0 * wet
 
     def unemployment(self) -> Tensor:
-        """Index around 100: slow waves."""
+        """Index around 100 with slow waves."""
         return 100.0 + 5.0 * self._autoregression(0.97)
 
     def prices(self) -> Tensor:

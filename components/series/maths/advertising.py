@@ -7,7 +7,8 @@ from torch import Tensor
 
 
 def saturate(u: Tensor, half: float, power: float) -> Tensor:
-    """Hill's curve u^p/(h^p + u^p): ½ at u = h, S-shaped for p > 1, at most 1; any shape.
+    """Hill's curve u^p/(h^p + u^p): it is ½ at u = h, S-shaped for p > 1, and at most 1. u has any
+    shape.
 
     Source: Little (1979), eq. (1), the ADBUDG response between 0 and its largest value."""
     raised = u.clamp_min(0) ** power

@@ -25,10 +25,10 @@ def log_power_integral(
 ) -> float:
     """log ∫ g(z)^a dz over the whole line, for log g [n] -> [n] in float64.
 
-    ``breaks`` are the points, increasing, at which g or a derivative of it jumps; a smooth density
-    needs one, its centre.  ``scales`` [2] are the lengths over which g changes below the first
-    break and above the last.  Between two breaks the nodes are Gauss–Legendre nodes; a tail is
-    mapped onto the line by z = b ∓ s exp(½π sinh τ), with equal steps in τ.
+    ``breaks`` are the points, increasing, at which g or one of its derivatives jumps; a smooth
+    density needs one, its centre.  ``scales`` [2] are the lengths over which g changes below the
+    first break and above the last.  Between two breaks the nodes are Gauss–Legendre nodes; a tail
+    is mapped onto the line by z = b ∓ s exp(½π sinh τ), with equal steps in τ.
 
     Source: Takahasi and Mori (1974).
 

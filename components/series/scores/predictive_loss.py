@@ -56,14 +56,15 @@ def predictive_loss(observations: Tensor, predicted: Tensor, w: Tensor) -> Tenso
 
 
 def smallest(losses: Tensor) -> Tensor:
-    """Index of the smallest loss of each replicate (ties: the first); NaN counts as the largest;
-    [G, R] -> [R]."""
+    """Index of the smallest loss of each replicate; ties go to the first, and NaN is the largest;
+    [G, R] -> [R].
+    """
     finite_losses = losses.nan_to_num(nan=torch.inf)
     index = row_numbers(finite_losses).unsqueeze(1)
     return torch.where(finite_losses == finite_losses.amin(0), index, len(finite_losses)).amin(0)
 
 
 def modal(index: Tensor) -> int:
-    """The most frequent index over replicates (ties: the first); [R] -> a number."""
+    """The most frequent index over replicates, or the first of several; [R] -> a number."""
     counts = torch.bincount(index).tolist()
     return counts.index(max(counts))

@@ -50,8 +50,9 @@ def place_columns(
     """Columns of the blocks, numbered consecutively.
 
     Returns:
-        Index of the coefficient with which each column fades (−1: none), block of each column, and
-        the lagged column with the series' centre."""
+        Index of the coefficient with which each column fades (−1 if there is none), block of each
+        column, and the lagged column with the series' centre.
+    """
     fades: list[int] = []
     column_block: list[int] = []
     lag: tuple[int, float] | None = None

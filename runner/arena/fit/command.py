@@ -41,7 +41,9 @@ NOTHING = "nothing: no method solved it and passed its checks; try a longer --bu
 
 
 def main(argv: list[str]) -> int:
-    """Run the methods, write the page and recommend one; exit code 1: none is recommended."""
+    """Run the methods, write the page and recommend one; return exit code 1 if none is
+    recommended.
+    """
     parser = Parser(prog="runner fit", description="Recommends a method for your density or model.")
     parser.add_argument("model", help="FILE.py:FUNCTION of torch, NumPyro, PyMC; FILE.stan")
     parser.add_overrides("keys of the dataset: dataset.dim=2")
@@ -87,7 +89,7 @@ def main(argv: list[str]) -> int:
 
 def choose_rows(rows: Sequence[Row], methods: str | None) -> list[Row]:
     """Rows named by ``methods``, names or components with commas; a component without a row gets
-    one. None: all rows, without samplers of other packages if these are not installed.
+    one. If it is None, all rows, without samplers of other packages if these are not installed.
     """
     if methods is None:
         return [row for row in rows if find_spec("blackjax") or "(peer)" not in row.name]
@@ -156,7 +158,8 @@ def find_truth(
 
 def recommend(board: Board) -> str:
     """The row that solves the problem at the least cost, of those that pass their checks, with the
-    reason; empty: no row does."""
+    reason; empty if no row does.
+    """
     sound = [each for each in board.solved if each["solved"] and not each["states"]["doubted"]]
     if not sound:
         return ""

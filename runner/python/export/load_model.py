@@ -97,11 +97,11 @@ class FittedModel:
         """Predictions for rows in the units of the data.
 
         Args:
-            rows: path of a CSV or Parquet file, a frame with the model's columns, or numbers
-                [B, D] in their order.  For topics: a column ``text``, a file *.txt with one
-                document a line, or counts in columns named by words.  For a series: its
-                regressors and inputs at future times, one row each; if None, they are taken from
-                the dataset, if it has them.
+            rows: path of a CSV or Parquet file, a frame with the model's columns, or numbers [B,
+                D] in their order.  For topics: a column ``text``, a file *.txt with one document
+                per line, or counts in columns named by words.  For a series: its regressors and
+                inputs at future times, one row each; if None, they are taken from the dataset, if
+                it has them.
             horizon: number of future times; by default the number of rows, or the dataset's
                 horizon.
             replicate: one of several replicates trained side by side.

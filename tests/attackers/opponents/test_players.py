@@ -160,7 +160,7 @@ def test_oracle_exploits_known_pure_policy():
 
 
 def test_learner_matches_decision_maker():
-    """Eq. (4.1) of the opponent, literally, against a decision maker that plays at random."""
+    """Literal eq. (4.1) of the opponent against a decision maker that plays at random."""
     room = friend_or_foe(3, 40)
     agent = component("inference", "q_learning", epsilon=0.2)
     room.attacker = component("attacker", "learner", agent=agent)

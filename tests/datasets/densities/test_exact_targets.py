@@ -11,7 +11,7 @@ MODEL = "target_density"
 
 
 def density_of_z(z):
-    """p(z) = Σ π_i λ_i exp(−λ_i z), literally."""
+    """Literal p(z) = Σ π_i λ_i exp(−λ_i z)."""
     return sum(p * rate * torch.exp(-rate * z) for p, rate in ((1 / 3, 1.5), (2 / 3, 0.5)))
 
 

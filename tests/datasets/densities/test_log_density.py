@@ -20,7 +20,7 @@ def problem(function="log_density", dim=2, **keys):
 
 
 def test_density_with_jacobians_integrates_to_one_over_theta():
-    """∫∫ π(p(θ₁), s(θ₂)) |J| dθ = 1: of the product, by the trapezium rule on a grid."""
+    """∫∫ π(p(θ₁), s(θ₂)) |J| dθ = 1 by the trapezium rule on a grid."""
     target = problem("beta_and_exponential", support=["unit", "positive"])
     grid = torch.linspace(-18, 8, 1200, dtype=F64)
     theta = torch.cartesian_prod(grid, grid)

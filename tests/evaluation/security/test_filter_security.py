@@ -66,21 +66,21 @@ def test_robust_filter_error_stays_below_kalman():
 
 
 class BeyondBudget(Spoofing):
-    """Uses twice its budget."""
+    """An attacker that uses twice its budget."""
 
     def shift(self, victim, rng, eps, found):
         return 2 * super().shift(victim, rng, eps, None)
 
 
 class EveryTime(Spoofing):
-    """Shifts times outside its share."""
+    """An attacker that shifts times outside its share."""
 
     def shift(self, victim, rng, eps, found):
         return torch.full_like(victim.observations, eps / 2)
 
 
 class Timid(Spoofing):
-    """Searches for the shift that helps the filter."""
+    """An attacker that searches for the shift that helps the filter."""
 
     def shift(self, victim, rng, eps, found):
         if self.access != "gradient":
@@ -93,7 +93,7 @@ class Timid(Spoofing):
 
 
 class NeverNothing(Spoofing):
-    """Also shifts with a budget of 0."""
+    """An attacker that also shifts with a budget of 0."""
 
     def shift(self, victim, rng, eps, found):
         return super().shift(victim, rng, max(eps, 1e-6), None)

@@ -1,4 +1,4 @@
-"""Algorithm 4.2, literally, and the agent's beliefs about its opponent."""
+"""A literal version of algorithm 4.2, and the agent's beliefs about its opponent."""
 
 import numpy as np
 import pytest

@@ -49,7 +49,7 @@ PAIR = Several(players=[[0.5, 0.2, 0.3], [0.3, 0.7]])
 
 
 def test_fictitious_play_multiplies_forecasts():
-    """Sections 4.3.1 and 4.3.5, literally."""
+    """Literal version of sections 4.3.1 and 4.3.5."""
     game = against_two(3, 40, PAIR)
     state, posterior = play(game, component("inference", "fpq_learning", forget=0.9))
     rng = Streams(0)

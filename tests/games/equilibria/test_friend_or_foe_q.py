@@ -1,4 +1,6 @@
-"""Friend-or-foe Q-learning, literally; its extremes are minimax-Q and joint Q-learning."""
+"""Friend-or-foe Q-learning compared with a literal version; its extremes are minimax-Q and joint
+Q-learning.
+"""
 
 import numpy as np
 import pytest

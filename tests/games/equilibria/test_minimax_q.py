@@ -1,5 +1,6 @@
-"""Minimax-Q, literally, with a linear programme per move; values of matrix games and of Markov
-games."""
+"""Minimax-Q compared with a literal version, which solves a linear programme per move; values of
+matrix games and of Markov games.
+"""
 
 import numpy as np
 import pytest

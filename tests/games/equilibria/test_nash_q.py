@@ -1,4 +1,6 @@
-"""Nash-Q, literally, with enumeration of equilibria at each move; results of self-play."""
+"""Nash-Q compared with a literal version, which enumerates equilibria at each move; results of
+self-play.
+"""
 
 import numpy as np
 import pytest

@@ -1,5 +1,6 @@
-"""Restricted Nash responses, literally, at both extremes of trust, and on the frontier by a linear
-programme."""
+"""Restricted Nash responses compared with a literal version, at both extremes of trust, and on the
+frontier with a linear programme.
+"""
 
 import numpy as np
 import pytest

@@ -25,7 +25,7 @@ def draw_states():
 
 
 def estimates(rule, n):
-    """Ĝ of every particle, n times [n, R, N]."""
+    """n estimates Ĝ of every particle [n, R, N]."""
     model, x, batch = draw_states()
     many = x.repeat(1, n, 1)
     generator = torch.Generator().manual_seed(1)

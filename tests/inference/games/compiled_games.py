@@ -109,7 +109,8 @@ def game(name, opponent, replicates, episodes, **keys):
 
 def start_game(problem, inference, seed=3, alike=False, tensors=False):
     """A state before the first episode with standard normal action values, equal in all replicates
-    if ``alike``; with ``tensors``, the compiled loop is not used."""
+    if ``alike``; with ``tensors`` the compiled loop is not used.
+    """
     rng = Streams(seed)
     model = "q_linear" if problem.name == "coin_game" else "q_table"
     state = init_game(problem, inference, model, rng, tensors)

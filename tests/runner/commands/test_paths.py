@@ -54,7 +54,7 @@ STUDY = {
 
 
 class ParsedError(Exception):
-    """Raised instead of parsing, with the parser."""
+    """Error raised in place of parsing, with the parser."""
 
 
 def parser_of(words):

@@ -1,4 +1,6 @@
-"""Random compositions: no tracebacks, mismatched shapes of scores or hangs, and suggested fixes work."""
+"""Random compositions end without tracebacks, mismatched shapes of scores or hangs, and suggested
+fixes work.
+"""
 
 import random
 

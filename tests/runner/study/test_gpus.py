@@ -1,5 +1,6 @@
-"""GPUs shared by runs of a study: round robin, a limit for each, and no effect on runs without a
-GPU."""
+"""GPUs are assigned to the runs of a study in turn, up to a limit for each; runs without a GPU are
+not affected.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Prices by hand counts: lines through miniatures, rows within a budget, the printed list."""
+"""Prices compared with hand calculations: lines fitted to short runs, rows within a budget, and
+the printed list.
+"""
 
 from __future__ import annotations
 

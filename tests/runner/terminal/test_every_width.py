@@ -64,7 +64,7 @@ def folder(tmp_path_factory):
 
 
 def read_answers(folder, width, **environment):
-    """Answers by command; ``width`` 0: in a pipe."""
+    """Answers by command; ``width`` 0 means in a pipe."""
     words = [sys.executable, "-c", SCRIPT, *COMMANDS]
     environment = {**os.environ, "TERM": "xterm-256color", **environment}
     environment.pop("COLUMNS", None)

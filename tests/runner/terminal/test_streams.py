@@ -1,4 +1,6 @@
-"""Streams with limited encodings, closed, full or without a reader never terminate a command."""
+"""Streams that have limited encodings, are closed or full, or have no reader never terminate a
+command.
+"""
 
 from __future__ import annotations
 

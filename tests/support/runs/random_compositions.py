@@ -83,7 +83,7 @@ def _partners(rng: random.Random, dataset: str, kind: str) -> dict[str, str]:
 
 
 def _one_key(rng: random.Random, choice: dict[str, str]) -> str | None:
-    """A key of the run or of one of its components, with a valid or borderline value."""
+    """Key of the run or of one of its components, with a valid or borderline value."""
     if rng.random() < 0.3:
         key = rng.choice(sorted(RUN_KEYS))
         return f"{key}={rng.choice(RUN_KEYS[key])}"

@@ -184,7 +184,7 @@ def play_episodes(inference, problem, rng, state, start, stop):
 
 def play_and_resume(open_game, half: int):
     """States of an uninterrupted game, and of one stopped after ``half`` episodes and resumed;
-    streams must end alike.
+    asserts that their streams end in the same state.
 
     ``open_game()`` gives the agent, the game, its streams and the state before the first episode."""
     agent, game, rng, state = open_game()

@@ -84,8 +84,9 @@ def generalised_moments(
     problem: Sequence, beta: float, integral: bool = True
 ) -> tuple[float, float]:
     """Mean of the observations' scale s under p(s) ∫ p(x_0:T) ∏ G^β(y_t | x_t, s) dx, and its
-    standard deviation, on grids; G^β = exp(g^β/β − ∫ g^(1+β) dy/(1 + β)), g = N(y | x, s²), the
-    last term left out where asked."""
+    standard deviation, on grids; G^β = exp(g^β/β − ∫ g^(1+β) dy/(1 + β)), g = N(y | x, s²),
+    without the last term where asked.
+    """
     system = problem.system
     s, total, _ = prior("observation_sd", 80)
     x = torch.linspace(-14, 14, 561, dtype=F64)

@@ -41,7 +41,7 @@ class ShallowModule(nn.Module):
         self.names = (["units", *numbers] if prior.variable else []) + learned * prior.learned
 
     def constrain(self, theta: Tensor) -> Tensor:
-        """m, indicators of m = 0 … M, and the unknown ones of μ_β, σ_β, σ; otherwise θ."""
+        """m, indicators of m = 0 … M, and those of μ_β, σ_β, σ that are unknown; otherwise θ."""
         if not self.names:
             return theta
         weights = self.prior.unpack(theta)

@@ -54,9 +54,8 @@ class AdvertisingBlock(SelectionBlock):
     def inflows(
         self, facts: Facts, limits: Mapping[str, list[float]]
     ) -> tuple[list[str], Callable[[Covariates], Tensor], list[float]]:
-        """Names of c columns, the columns [n, c], and their limits κ (0: none).
-
-        A channel has a column for each of its limits.
+        """Names of c columns, the columns [n, c], and their limits κ (0 means no limit). A channel
+        has a column for each of its limits.
 
         Raises ConfigMismatchError if a key does not name a channel of the block."""
         places = facts.column_indices("inputs", self.inputs, facts.u_names, "input")

@@ -29,7 +29,7 @@ WALKS = 2  # steps of a sweep once there are earlier draws
 
 
 class MoveNumbers(NamedTuple):
-    """Random numbers of K moves; 0: none."""
+    """Random numbers for K ≥ 0 moves."""
 
     u: Array  # uniform: of the direction or the earlier draw, and of the acceptance [K, 2]
     t: Array  # t_ν [K, D]

@@ -82,7 +82,7 @@ def pivot(M: Array, k: int, within: bool, row: Array) -> None:
 
 
 def log_odds(M: Array, E: Array, k: int, within: bool, slab: Slab, sigma: float) -> float:
-    """log p(γ_k = 1 | γ_−k, y)/p(γ_k = 0 | γ_−k, y); ``sigma`` 0: σ is integrated out.
+    """log p(γ_k = 1 | γ_−k, y)/p(γ_k = 0 | γ_−k, y); if ``sigma`` is 0, σ is integrated out.
 
     With d, e the residuals of column k in M and E:  log π_k/(1 − π_k) + ½ log e/d − a log S_1/S_0,
     and given σ the last term is (S_0 − S_1)/(2 σ²)."""

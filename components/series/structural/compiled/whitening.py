@@ -60,7 +60,7 @@ def white_work(system: System, q: int) -> WhiteWork:
 def whiten_observation(
     row: Array, t: int, system: System, noise: float, states: StateWork, work: WhiteWork
 ) -> float:
-    """V/√f of one time, and A given it; returns 1/f."""
+    """Compute V/√f of one time, and A given V/√f; return 1/f."""
     A = work.A
     left = work.left
     q = len(row)
@@ -139,7 +139,7 @@ def multiply_columns(white: Array, unit: float, gram: Array) -> None:
 def pivot_columns(
     white: WhiteWork, slab: Slab, sigma: float, gamma: Array, work: SlabWork
 ) -> float:
-    """Sweep M and E of whitened columns, in units of σ, by γ; returns ½ log |Ω_γγ| |V_γ|."""
+    """Sweep M and E of whitened columns, in units of σ, by γ; return ½ log |Ω_γγ| |V_γ|."""
     p = len(gamma)
     multiply_columns(white.white, sigma * sigma, white.gram)
     for i in range(p):
