@@ -7,6 +7,11 @@ import torch
 from torch import Tensor
 
 
+def is_kept_step(t: int, burn_in: int, thinning: int) -> bool:
+    """True if the draw of step t is kept: every ``thinning``-th one after ``burn_in`` steps."""
+    return t > burn_in and (t - burn_in) % thinning == 0
+
+
 class Trace:
     """Append-only rows of one shape and dtype.
 

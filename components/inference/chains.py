@@ -25,7 +25,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Problem, SeriesProblem
 from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
-from components.contracts.traces import Trace
+from components.contracts.traces import Trace, is_kept_step
 from components.errors import NumericalError
 from components.inference.log_joint import log_joint, value_and_gradient
 from components.inference.superchains import count_superchains, share_starts
@@ -201,7 +201,7 @@ def advance(
     if theta.shape != state.theta.shape:
         raise ValueError(f"theta is {list(theta.shape)}, the chains are {list(state.theta.shape)}")
     t = state.t + 1
-    keeps = t > burn_in and (t - burn_in) % thinning == 0
+    keeps = is_kept_step(t, burn_in, thinning)
     draws, kept_stats = move_to_cpu(theta, stats or {}) if keeps else (theta, {})
     chain_ids: list[int] = []
     # one pass; a sum may overflow although all chains are finite

@@ -46,9 +46,18 @@ def normal_scores(values: NDArray[Any]) -> NDArray[np.float64]:
     Source: Vehtari et al. (2021), section 4.1."""
     from scipy.special import ndtri
 
+    scores = ndtri((mean_ranks(values) - 3 / 8) / (values.size + 1 / 4))
+    return np.where(np.isnan(values), np.nan, scores)
+
+
+def mean_ranks(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Ranks 1 … S of S values of any shape; equal values share their mean rank.
+
+    SciPy's function returns the same and takes half a second to import.
+    """
     _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = (sizes.cumsum() - (sizes - 1) / 2)[group].reshape(values.shape)
-    return np.where(np.isnan(values), np.nan, ndtri((ranks - 3 / 8) / (values.size + 1 / 4)))
+    ranks: NDArray[np.float64] = (sizes.cumsum() - (sizes - 1) / 2)[group]
+    return ranks.reshape(values.shape)
 
 
 @cache

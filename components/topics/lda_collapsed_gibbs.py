@@ -15,7 +15,7 @@ from components.contracts.problems import Counts
 from components.contracts.roles import Info
 from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
-from components.contracts.traces import Trace
+from components.contracts.traces import Trace, is_kept_step
 from components.registry import register
 from components.topics.corpus import Corpus, Topics
 from components.topics.maths.collapsed import sweep, word_counts
@@ -87,7 +87,7 @@ class LdaCollapsedGibbs(TopicInference[LdaCollapsedGibbsState]):
         )
         count(forwards=len(z) * batch.n_rows)
         t = state.t + 1
-        if t > self.burn_in and (t - self.burn_in) % self.thinning == 0:
+        if is_kept_step(t, self.burn_in, self.thinning):
             state.kept.append(word_counts(state.words, z[0], len(eta), len(alpha)).int())
         state, info = replace(state, z=z, t=t), Info(draws=len(state.kept))
         if t % SWEEPS_PER_LOG_JOINT == 0:

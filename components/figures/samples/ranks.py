@@ -10,6 +10,7 @@ import numpy as np
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, parameters, part
 from components.figures.style import BLUE, RED, Figures, label_below, panel_grid, show_entries
+from components.metrics.array_stats import mean_ranks
 
 MOST_CHAINS = 20
 FEWEST_EXPECTED = 5  # number of ranks in a bin
@@ -20,12 +21,7 @@ def rank_histogram(values: np.ndarray, bins: int) -> np.ndarray:
     bins; [C, N] -> [C, bins].
 
     A chain that explores the whole posterior has about N/bins in each bin."""
-    # imported here because it takes half a second and is used only at the end of a run
-    from scipy.stats import rankdata
-
-    chains, n = values.shape
-    ranks = rankdata(values, method="average").reshape(chains, n)  # 1 … CN, ties shared
-    position = np.minimum(((ranks - 0.5) * bins / (chains * n)).astype(int), bins - 1)
+    position = np.minimum(((mean_ranks(values) - 0.5) * bins / values.size).astype(int), bins - 1)
     return np.stack([np.bincount(row, minlength=bins) for row in position])
 
 
@@ -68,19 +64,19 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> Figures:
             )
             tall = np.minimum(scale * counts[c], 0.95)
             out = np.abs(counts[c] - expected) > margin
-            colours = np.where(out, RED, BLUE).tolist()
-            shown.update(colours)
-            axis.bar(
-                edges[:-1],
-                tall,
-                1 / bins,
-                base,
-                align="edge",
-                color=colours,
-                alpha=0.75,
-                linewidth=0,
-                zorder=2,
-            )
+            for colour, is_drawn in ((BLUE, ~out), (RED, out)):
+                if is_drawn.any():
+                    shown.add(colour)
+                    axis.stairs(
+                        base + tall * is_drawn,
+                        edges,
+                        baseline=base,
+                        fill=True,
+                        color=colour,
+                        alpha=0.75,
+                        linewidth=0,
+                        zorder=2,
+                    )
         axis.set(title=name, xlim=(0, 1), ylim=(1 - len(chain_ids), 1), xticks=[0, 0.5, 1])
         axis.set_yticks(
             [0.42 - row for row in range(len(chain_ids))], [str(c + 1) for c in chain_ids]

@@ -17,6 +17,7 @@ from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
+from components.contracts.traces import is_kept_step
 from components.errors import NumericalError
 from components.inference.point.descent import DescentKeys, descend, frozen
 from components.maths.annealing import cosine_anneal
@@ -57,7 +58,7 @@ class AveragedPath(DescentKeys):
 
     def is_collection_step(self, t: int) -> bool:
         """True if the point after t ≥ 1 steps is collected."""
-        return t > self.burn_in and (t - self.burn_in) % self.every == 0
+        return is_kept_step(t, self.burn_in, self.every)
 
 
 @dataclass(frozen=True, kw_only=True)

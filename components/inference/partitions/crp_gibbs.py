@@ -16,7 +16,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
-from components.contracts.traces import Trace
+from components.contracts.traces import Trace, is_kept_step
 from components.errors import ConfigMismatchError
 from components.inference.partitions.clusters import Clusters
 from components.inference.partitions.crp_sweep import count_uniforms, init_clusters, sweep
@@ -114,7 +114,7 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
         )
         count(forwards=self.chains * self.scans * batch.n_rows)
         n = state.n + 1
-        if n > self.burn_in and (n - self.burn_in) % self.thinning == 0:
+        if is_kept_step(n, self.burn_in, self.thinning):
             state.kept.append(z.int())
             state.kept_log_joint.append(log_joint)
         share = float(accepted.mean()) / max(self.split_merge, 1)

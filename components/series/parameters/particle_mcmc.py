@@ -16,7 +16,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
-from components.contracts.traces import Trace
+from components.contracts.traces import Trace, is_kept_step
 from components.errors import NumericalError
 from components.inference.chains import stack_kept
 from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, apply_factor
@@ -159,7 +159,7 @@ class ParticleMCMC(
             "step_size": state.proposal.log_step.exp().flatten(),
             "filter_ess": ess,
         }
-        if t > self.warmup and (t - self.warmup) % self.thinning == 0:
+        if is_kept_step(t, self.warmup, self.thinning):
             state.kept.append(new_theta.cpu())
             state.kept_states.append(states.cpu())
             for name, numbers in stats.items():

@@ -14,7 +14,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
-from components.contracts.traces import Trace
+from components.contracts.traces import Trace, is_kept_step
 from components.errors import NumericalError
 from components.inference.chains import stack_kept
 from components.posteriors.draws import Draws
@@ -75,7 +75,7 @@ class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
                 "a conditional drew a value that is not finite", "change the priors of the model"
             )
         t = state.t + 1
-        if t > self.burn_in and (t - self.burn_in) % self.thinning == 0:
+        if is_kept_step(t, self.burn_in, self.thinning):
             state.kept.append(theta.cpu())
             state.kept_states.append(states[:, :, 1:].cpu())
         by_name = {name: theta[..., j].mean() for j, name in enumerate(state.model.parameter_names)}

@@ -17,7 +17,7 @@ from components.contracts.sequences import Series
 from components.contracts.states import not_checkpointed
 from components.contracts.streams import Rng
 from components.contracts.structural import Structure
-from components.contracts.traces import Trace
+from components.contracts.traces import Trace, is_kept_step
 from components.errors import NumericalError
 from components.inference.chains import stack_kept
 from components.maths.exponential.standard_draws import standard_normal, standard_uniform
@@ -103,7 +103,7 @@ class StructuralGibbs(StructuralInference[StructuralGibbsState]):
     ) -> tuple[StructuralGibbsState, Info]:
         structure = state.model.structure
         t = state.t + 1
-        is_kept = t > self.burn_in and (t - self.burn_in) % self.thinning == 0
+        is_kept = is_kept_step(t, self.burn_in, self.thinning)
         place, alpha = state.sweeps.sweep(state.place, rng.noise, is_kept)
         theta = pack_theta(structure, place)
         count(forwards=len(theta) * batch.y.shape[1])
