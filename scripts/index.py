@@ -18,7 +18,7 @@ from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.class_description import describe_class
 from runner.catalogue.declarations import CONFIG, INDEX
 from runner.catalogue.settings import Settings
-from runner.commands.sub_commands import COMMANDS
+from runner.catalogue.sub_commands import COMMANDS
 from runner.errors import ConfigError
 from runner.terminal.arguments import Parser
 

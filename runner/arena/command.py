@@ -38,14 +38,13 @@ from runner.study.study import run_remaining
 from runner.study.study_arguments import list_named_plugins, repeat_flags
 from runner.study.table_specs import PROBLEM_KEY
 from runner.terminal.arguments import Parser, add_output_dir
-from runner.terminal.printer import out
-from runner.terminal.tables import print_fact
+from runner.terminal.tables import print_named
 
 AS_HELP = "name of the row (default: its component)"
 
 
 def _run(argv: list[str]) -> int:
-    parser = _parser("run", "Runs your row on every problem of a suite; finished runs are skipped.")
+    parser = _parser("Runs your row on every problem of a suite; finished runs are skipped.")
     _add_row(parser, "your row: inference=walk 'plugins=[walk]'")
     add_only(parser)
     given = parser.parse_with_overrides(argv, "suite")
@@ -69,12 +68,12 @@ def _print_place(given: argparse.Namespace, snapshot: Snapshot, code: int) -> in
         suite, budget, _ = _open(given)
         lines = read_lines(suite, budget, [snapshot])
         print_board(Board(suite, budget, lines, snapshot.study.rows))
-        print_fact("page     ", f"runner arena show {suite.name}{_repeat(given, budget)}")
+        print_named("page", f"runner arena show {suite.name}{_repeat(given, budget)}")
     return code
 
 
 def _tune(argv: list[str]) -> int:
-    parser = _parser("tune", "Chooses settings of a row on the suite's validation problems.")
+    parser = _parser("Chooses settings of a row on the suite's validation problems.")
     _add_row(parser, "the row, with several values: inference.scale=0.1,1")
     given = parser.parse_with_overrides(argv, "suite")
     suite, budget, output_dir = _open(given)
@@ -83,12 +82,12 @@ def _tune(argv: list[str]) -> int:
     row, code = tune(suite, budget, words, given.name, modules, output_dir, jobs, given.fresh)
     if code == 0:
         chosen = f"{shlex.join([*row.overrides, '--as', row.name])}{_repeat(given, budget)}"
-        print_fact("run it   ", f"runner arena run {suite.name} {chosen}")
+        print_named("run it", f"runner arena run {suite.name} {chosen}")
     return code
 
 
 def _score(argv: list[str]) -> int:
-    parser = _parser("score", "Scores draws of another program as a row.")
+    parser = _parser("Scores draws of another program as a row.")
     parser.add_argument("files", nargs="+", help="funnel.nc, problem=draws.npy, or a folder")
     parser.add_argument("--as", dest="name", required=True, help="name of the row")
     parser.add_argument(
@@ -98,7 +97,7 @@ def _score(argv: list[str]) -> int:
         metavar="KIND=NUMBER",
         help="stated cost of a replicate on each problem: gradients=200000",
     )
-    given = parser.parse_intermixed_args(argv)
+    given = parser.parse(argv)
     suite, budget, output_dir = _open(given)
     from runner.arena.given import make_given_row
 
@@ -132,12 +131,12 @@ def split_plugins(given: argparse.Namespace) -> tuple[list[str], list[str]]:
 
 
 def _show(argv: list[str]) -> int:
-    parser = _parser("show", "Writes the page of a suite: your rows next to all kept rows.")
+    parser = _parser("Writes the page of a suite: your rows next to all kept rows.")
     parser.add_argument("--to", type=Path, help="file to write (default: in the output folder)")
     parser.add_argument(
         "--problems", action="store_true", help="print the names of parameters and exit"
     )
-    given = parser.parse_args(argv)
+    given = parser.parse(argv)
     suite, budget, output_dir = _open(given)
     if given.problems:
         from runner.arena.given import print_parameters
@@ -154,24 +153,23 @@ def _show(argv: list[str]) -> int:
     board = page.read_board(suite, budget, output_dir)
     page.write(board, path)
     print_board(board)
-    print_fact("written  ", str(path))
+    print_named("written", path)
     return 0
 
 
 def _publish(argv: list[str]) -> int:
     parser = Parser(
-        prog="runner arena publish",
         description="Writes the pages of suites as static files, for any web host.",
     )
     parser.add_argument("folder", type=Path, help="folder for index.html and a page for each suite")
     parser.add_argument("suites", nargs="*", help="names (default: all with scores)")
     add_output_dir(parser, must_exist=True)
     conf_folders.add_option(parser)
-    given = parser.parse_args(argv)
+    given = parser.parse(argv)
     from runner.arena.publish import publish
 
     suites = [load_suite(name) for name in given.suites or conf_folders.names(GROUP)]
-    print_fact("written  ", str(publish(suites, given.output_dir.resolve(), given.folder)))
+    print_named("written", publish(suites, given.output_dir.resolve(), given.folder))
     return 0
 
 
@@ -181,8 +179,8 @@ def _open(given: argparse.Namespace) -> tuple[Suite, str, Path]:
     return suite, suite.budget(given.budget), given.output_dir.resolve()
 
 
-def _parser(command: str, description: str) -> Parser:
-    parser = Parser(prog=f"runner arena {command}", description=description)
+def _parser(description: str) -> Parser:
+    parser = Parser(description=description)
     parser.add_argument("suite", help="name of a file in conf/arena (runner arena lists them)")
     parser.add_argument(
         "--budget",
@@ -194,7 +192,7 @@ def _parser(command: str, description: str) -> Parser:
 
 
 def _pack(argv: list[str]) -> int:
-    parser = _parser("pack", "Packs a row that was run: scores, records, configs, plug-ins.")
+    parser = _parser("Packs a row that was run: scores, records, configs, plug-ins.")
     parser.add_overrides("overrides of the row, as in its run")
     parser.add_argument("--as", dest="name", help=AS_HELP)
     parser.add_argument("--to", type=Path, metavar="FILE", help="the file (default: ROW.zip)")
@@ -212,13 +210,13 @@ def _pack(argv: list[str]) -> int:
     row = snapshot.study.rows[0].name
     path = given.to or Path(f"{row.replace(' ', '_')}{SUFFIX}")
     counts = pack(snapshot, path, author=given.author, licence=given.licence)
-    out.print(f"packed   {row} in {suite.name}: {counts['runs']} of {len(snapshot.runs)} runs")
+    print_named("packed", f"{row} in {suite.name}: {counts['runs']} of {len(snapshot.runs)} runs")
     if snapshot.plugins:
-        out.print(
-            f"code of {', '.join(snapshot.plugins)} and the names of this machine are included"
+        print_named(
+            "code", f"of {', '.join(snapshot.plugins)} and the names of this machine are included"
         )
-    out.print(f"written  {path}")
-    out.print(f"check it runner arena verify {path}{' --trust' if snapshot.plugins else ''}")
+    print_named("written", path)
+    print_named("check it", f"runner arena verify {path}{' --trust' if snapshot.plugins else ''}")
     return 0
 
 
@@ -236,7 +234,6 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
 def main(argv: list[str]) -> int:
     """List the suites, or run one of the commands of the arena."""
     parser = Parser(
-        prog="runner arena",
         description="Compares your method with all others: run it on every problem of a suite, then show the page.",
         epilog="runner arena COMMAND --help lists the options of a command.",
     )
@@ -245,6 +242,6 @@ def main(argv: list[str]) -> int:
     )
     conf_folders.add_option(parser)
     if len(argv) > 1 and argv[1] in COMMANDS:
-        return COMMANDS[argv[1]](argv[2:])
-    parser.parse_args(argv[1:])
+        return COMMANDS[argv[1]]([f"arena {argv[1]}", *argv[2:]])
+    parser.parse(argv)
     return list_suites()

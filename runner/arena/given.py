@@ -22,7 +22,7 @@ from runner.errors import ConfigError, UnfitError, nearest
 from runner.execution.assembly import build_model, load_problem
 from runner.execution.rng import Streams
 from runner.study.table_specs import PROBLEM_KEY, Row
-from runner.terminal.tables import print_fact
+from runner.terminal.tables import print_named
 
 SUFFIXES = (".nc", ".npy")
 STATED = "(costs stated)"  # suffix of a row's name if its costs are stated, not counted
@@ -75,7 +75,7 @@ def print_parameters(suite: Suite) -> None:
     for problem in suite.problems:
         density, *_ = load_density(suite, problem, ["inference=given_draws"])
         names = f"{join_names(density.names)} ({len(density.names)})"
-        print_fact("problem  ", f"{problem}: {names}")
+        print_named("problem", f"{problem}: {names}")
 
 
 def join_names(names: Sequence[str]) -> str:

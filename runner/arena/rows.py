@@ -23,7 +23,7 @@ from runner.study.plan import plan
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.study.table_specs import PROBLEM_KEY, Row
 from runner.terminal.printer import announce, count_each
-from runner.terminal.tables import print_fact
+from runner.terminal.tables import print_named
 
 ROLES = ("inference", "model", "attacker", "dataset", "gradient")  # a row is named by the first
 UNMEASURED = "not selected"  # the reason why a run has no config yet
@@ -101,7 +101,7 @@ def freeze(
             f"{missing[0]}\nWhen the data are available, repeat with --fresh.",
         )
     snapshots.save(snapshot)
-    print_fact("frozen   ", f"{snapshot.file}: {len(composed)} of {len(runs)} runs")
+    print_named("frozen", f"{snapshot.file}: {len(composed)} of {len(runs)} runs")
     return snapshot
 
 

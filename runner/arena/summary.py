@@ -23,23 +23,23 @@ from runner.study.choice import plan_selected_runs
 from runner.study.pricing.study_records import format_seconds
 from runner.study.table_specs import PROBLEM_KEY, Row
 from runner.terminal.printer import number
-from runner.terminal.streams import is_terminal
-from runner.terminal.tables import print_fact, print_table
+from runner.terminal.tables import print_named, print_table
 
 SHOWN = 10  # rows of the board on the terminal, apart from the user's
 STATE_WORDS = {"doubted": "checks failed (†)", "short": "too few steps (¶)"}
-NAME_WIDTH = 18  # columns of a suite's name in the list
 CPU_SECONDS = "cpu_seconds"  # the cost that hours are made of
 START_SECONDS = 15.0  # CPU seconds of a run outside its steps: imports, evaluations
 UNKNOWN_TIME = "estimated after the first runs, because the suite has no kept scores"
 TIME_SOURCE = "without finished runs, estimated from the CPU seconds of other rows"
-LISTED = ("suite", "measures", "size", "leader", "time")  # keys of a suite in JSON
+LISTED = ("suite", "measures", "size", "leader", "time of a row")
+BOARD = ("place", "row", FAILED_CHECK_MARK)  # columns of each board, apart from its scores
 
 
 def list_suites() -> int:
     """Print each suite with its metric, its leader and the time of a row on this machine; in a
     pipe, one line per suite.  The last budget with kept scores decides the leader.
     """
+    rows = []
     for suite in map(load_suite, conf_folders.names(GROUP)):
         lines = read_kept_lines(suite)
         budgets = suite.order_budgets({*lines["budget"]})
@@ -49,16 +49,9 @@ def list_suites() -> int:
         )
         last = lines[lines["budget"].isin(budgets[-1:])]
         leader = Board(suite, "", last).leader
-        cells = [
-            f"{len(suite.problems)} problems, {last['row'].nunique()} of {len(suite.rows)} rows have scores",
-            f"leader: {leader}" if leader else "",
-            f"a row takes {listing}" if listing else "",
-        ]
-        if is_terminal(sys.stdout):
-            print_fact(f"{suite.name:<{NAME_WIDTH}}", suite.measures)
-            print_fact(" " * NAME_WIDTH, "; ".join(filter(None, cells)))
-        else:
-            print_table("", LISTED, [[suite.name, suite.measures, *cells]])
+        size = f"{len(suite.problems)} problems, {last['row'].nunique()} of {len(suite.rows)} rows have scores"
+        rows.append([suite.name, suite.measures, size, leader or "", listing])
+    print_table("", LISTED, rows)
     return 0
 
 
@@ -96,8 +89,8 @@ def print_plan(suite: Suite, budget: str, row: Row, only: list[str], jobs: int) 
     """Print the runs selected by ``only`` and their time, before their lengths are measured."""
     planned = plan_selected_runs(suite.to_study([row]), [], only)
     problems = [str(run.cell[PROBLEM_KEY]) for run in planned]
-    print_fact(
-        "plan     ",
+    print_named(
+        "plan",
         f"{row.name}: {len(problems)} of {len(suite.problems)} problems of "
         f"{_title(suite, budget)}, replicates: {suite.replicates or 1}, {jobs} in parallel",
     )
@@ -105,7 +98,7 @@ def print_plan(suite: Suite, budget: str, row: Row, only: list[str], jobs: int) 
     component = name_row(row.overrides)
     names = [each.name for each in suite.rows if name_row(each.overrides) == component]
     time = time_of_row(suite, budget, lines, problems, jobs, names)
-    print_fact("time     ", f"about {time}, {TIME_SOURCE}" if time else UNKNOWN_TIME)
+    print_named("time", f"about {time}, {TIME_SOURCE}" if time else UNKNOWN_TIME)
     sys.stdout.flush()  # minutes without output follow
 
 
@@ -151,7 +144,7 @@ def tabulate_board(
             if s.ranks or s.row in board.own
         ]
     shown = [cells for i, cells in enumerate(rows) if i < SHOWN or cells[1] in board.own]
-    return ["place", "row", *columns, FAILED_CHECK_MARK], shown
+    return [*BOARD[:2], *columns, *BOARD[2:]], shown
 
 
 def print_board(board: Board) -> None:
@@ -168,11 +161,11 @@ def print_board(board: Board) -> None:
         if board.solved and suite.solve
         else "1 is the best rank; median: over problems"
     )
-    print_fact("columns  ", f"{meaning}; {FAILED_CHECK_MARK}: problems on which checks failed")
-    print_fact("rows     ", f"{len(shown)} of {board.lines['row'].nunique()}; the page shows all")
+    print_named("columns", f"{meaning}; {FAILED_CHECK_MARK}: problems on which checks failed")
+    print_named("rows", f"{len(shown)} of {board.lines['row'].nunique()}; the page shows all")
     unfinished = board.results.query("row in @board.own and state != 'done'")
     for (row, state), group in unfinished.groupby(["row", "state"], sort=False):
         names = ", ".join(group.index.unique("problem"))
-        print_fact("problems ", f"of {row}, {STATE_WORDS.get(str(state), state)}: {names}")
+        print_named("problems", f"of {row}, {STATE_WORDS.get(str(state), state)}: {names}")
     for row, checks in list_checks(board.lines.query("row in @board.own")).items():
-        print_fact("checks   ", f"of {row}, failed: {checks}")
+        print_named("checks", f"of {row}, failed: {checks}")

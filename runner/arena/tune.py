@@ -27,7 +27,9 @@ from runner.errors import ConfigError
 from runner.study.study import run_remaining
 from runner.study.table_specs import PROBLEM_KEY, Row
 from runner.terminal.printer import number
-from runner.terminal.tables import print_fact, print_table
+from runner.terminal.tables import print_named, print_table
+
+COLUMNS = ("setting", "mean rank")  # of the table of settings
 
 
 def list_settings(overrides: Sequence[str]) -> list[list[str]]:
@@ -124,7 +126,7 @@ def tune(
     metric = suite.metrics[0]
     standings = Board(suite, budget, lines).rank(suite.tables[0])
     title = f"settings on the validation problems of {suite.name}"
-    header = ("setting", "mean rank", f"median {metric}", "failed")
+    header = (*COLUMNS, f"median {metric}", "failed")
     cells = [[s.row, *rank_cells(s), str(s.states["failed"])] for s in standings]
     print_table(title, header, cells)
     best = next(
@@ -139,11 +141,9 @@ def tune(
     write_text(path, chosen.model_dump_json(indent=1) + "\n")
     costs = ", ".join(f"{number(n)} {kind.replace('_', ' ')}" for kind, n in spent.items())
     if best.tied:
-        print_fact("tie      ", describe_tie(best, metric))
-    print_fact("chosen   ", " ".join(chosen.overrides))
-    print_fact(
-        "cost     ", f"{costs}, of {len(settings)} settings on {len(derived.problems)} problems"
-    )
+        print_named("tie", describe_tie(best, metric))
+    print_named("chosen", " ".join(chosen.overrides))
+    print_named("cost", f"{costs}, of {len(settings)} settings on {len(derived.problems)} problems")
     return chosen, 0
 
 

@@ -45,7 +45,7 @@ from runner.study import snapshot as snapshots
 from runner.study.snapshot import Snapshot
 from runner.terminal.arguments import Parser
 from runner.terminal.printer import complain, out
-from runner.terminal.tables import print_fact
+from runner.terminal.tables import print_named
 
 SHOWN = 3  # scores that differ, a cell
 
@@ -154,10 +154,10 @@ def verify_opened(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
     facts = cells[0].facts
     versions = {**facts["git"], "versions": facts["versions"]}
     if apart := code.difference(versions, code.identity(code.commit(), code.versions())):
-        out.print(f"code     {apart}")
+        print_named("code", apart)
     chance = 1.0 - len(drawn) / len(cells)
-    print_fact(
-        "result   ",
+    print_named(
+        "result",
         f"{agreeing} of {len(drawn)} cells agree (of {len(cells)}; seed {arguments.seed}); a single "
         f"changed cell would go undetected with probability {chance:.2f}",
     )
@@ -169,7 +169,6 @@ def verify(argv: list[str]) -> int:
     possible.
     """
     parser = Parser(
-        prog="runner arena verify",
         description="Checks the scores of a pack and recomputes some of its cells.",
         epilog="Exit code 0 if all agree, 1 if something differs, 2 if nothing could be computed.",
     )
@@ -196,6 +195,6 @@ def verify(argv: list[str]) -> int:
         default=os.environ.get("RUNNER_DATA_DIR", "data"),
         help="data files (default: $RUNNER_DATA_DIR or data)",
     )
-    arguments = parser.parse_args(argv)
+    arguments = parser.parse(argv)
     with open_archive(arguments.file) as opened:
         return verify_opened(opened, arguments)

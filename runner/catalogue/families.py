@@ -15,15 +15,16 @@ from runner.disk.read_yaml import load_untrusted
 
 OTHER = "other"  # files without a source text
 PLUGIN = "plugin"  # components of users
+Families = dict[str, list[str]]  # names by family
 _ROOT = Path(components.__path__[0])
 
 
-def families(group: str) -> dict[str, list[str]]:
+def families(group: str) -> Families:
     """Names of a group by family: ``sgmcmc``, or ``gallego/4`` for chapter 4 of a text.
 
     Components are sorted by the size of their families, files by text and chapter.
     """
-    members: dict[str, list[str]] = defaultdict(list)
+    members: Families = defaultdict(list)
     if group in registry.ROLES:
         for entry in catalogue(group):
             folder = entry.file.parent
@@ -31,7 +32,7 @@ def families(group: str) -> dict[str, list[str]]:
             family = describe_folder(folder).get("family", folder.name) if is_ours else PLUGIN
             members[family].append(entry.name)
         return {key: members[key] for key in sorted(members, key=lambda k: (-len(members[k]), k))}
-    texts: dict[str, list[str]] = load_untrusted(CONF / "texts.yaml")[group]
+    texts: Families = load_untrusted(CONF / "texts.yaml")[group]
     text_of = {name: text for text, names in texts.items() for name in names}
     for name in options(group):
         members[text_of.get(name, OTHER)].append(name)

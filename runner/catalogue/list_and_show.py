@@ -15,7 +15,7 @@ from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.declarations import catalogue
 from runner.disk import conf_folders
 from runner.disk.read_yaml import load_untrusted
-from runner.disk.yaml_comments import YamlKey, read_text
+from runner.disk.yaml_comments import ParsedYaml, YamlKey, read_text
 from runner.errors import ConfigError
 
 GROUPS = (*registry.ROLES, "experiment", "study", "published")
@@ -32,13 +32,13 @@ def find_file(group: str, name: str) -> Path:
     return conf_folders.find(group, name) or CONF / group / f"{name}.yaml"
 
 
-def read_keys(path: Path) -> tuple[list[YamlKey], Any]:
+def read_keys(path: Path) -> ParsedYaml:
     """Keys and content of a YAML file.
 
     Raises:
         ConfigError: the file is not valid YAML; the message gives the line.
     """
-    content: tuple[list[YamlKey], Any] = load_untrusted(path, parse=read_text)
+    content: ParsedYaml = load_untrusted(path, parse=read_text)
     return content
 
 

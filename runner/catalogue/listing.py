@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from components import registry
 from runner.catalogue import plugins
-from runner.catalogue.families import families, is_within
+from runner.catalogue.families import Families, families, is_within
 from runner.catalogue.list_and_show import GROUPS, rows
 from runner.errors import ConfigError, nearest
 from runner.terminal.arguments import Parser
@@ -24,14 +24,13 @@ HINTS = (
     ("runner show inference/sgld", "all keys of a component"),
     ("runner list --all", "everything, one per line"),
 )
-Overview = dict[str, dict[str, list[str]]]  # group -> family -> names
+KEYS = ("group", "name", "sentence")  # keys of an entry with --json, before paper or of
+Overview = dict[str, Families]  # group -> family -> names
 
 
 def main(argv: list[str]) -> int:
     """Execute ``runner list``; ``argv`` begins with ``list``."""
     parser = Parser(
-        prints_json=True,
-        prog="runner list",
         description="Without a role, list the families of components, experiments and studies, "
         "with counts. With a role, list its members, one per line: name, summary, paper (for experiments: their "
         "components).",
@@ -46,7 +45,7 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--all", action="store_true", help="everything, one per line")
     plugins.add_own_options(parser, "a module with components of your own to include")
-    args = parser.parse_args(argv[1:])
+    args = parser.parse(argv)
     plugins.import_plugins(args.plugin, "--plugin")
     if args.role is not None:
         _list_role(args.role, args.json)
@@ -101,10 +100,8 @@ def _list_all_of(group: str, as_json: bool) -> None:
 def _print_entries(group: str, entries: list[tuple[str, ...]], as_json: bool, title: str) -> None:
     third = "paper" if group in (*registry.ROLES, "published") else "of"
     if as_json:
-        print_json(
-            {"group": group, "name": name, "sentence": line, third: last}
-            for name, line, last in entries
-        )
+        keys = (*KEYS, third)
+        print_json(dict(zip(keys, (group, *entry), strict=True)) for entry in entries)
     else:
         print_table(title, (group, "summary", third), entries)
 

@@ -15,6 +15,7 @@ from runner.disk import conf_folders
 from runner.disk.atomic import write_text
 from runner.errors import ConfigError, display_path
 from runner.terminal.arguments import Parser
+from runner.terminal.tables import print_named
 
 # Commands that run the new component in seconds, after ``PYTHONPATH=. runner --config-dir conf``.
 COMMANDS = {
@@ -31,9 +32,7 @@ SUFFIX = ".j2"
 
 def main(argv: list[str]) -> int:
     """Write the files and print the commands to run, test and check them."""
-    parser = Parser(
-        prog="runner new", description="Create a component of your own that runs unchanged."
-    )
+    parser = Parser(description="Create a component of your own that runs unchanged.")
     parser.add_argument("role", choices=sorted(COMMANDS), metavar="role", help=", ".join(COMMANDS))
     parser.add_argument(
         "name",
@@ -47,16 +46,16 @@ def main(argv: list[str]) -> int:
         metavar="DIR",
         help="folder to write to (default: the current one)",
     )
-    args = parser.parse_args(argv[1:])
+    args = parser.parse(argv)
     paths = create(args.role, args.name, args.folder)
     for path in paths:
-        print(f"written  {display_path(path)}")
+        print_named("written", display_path(path))
     command = COMMANDS[args.role].format(name=args.name)
     run = f"runner {command}" if args.role == "study" else f"runner --config-dir conf {command}"
-    print(f"run it   PYTHONPATH=. {run}")
-    print(f"test it  python -m pytest test_{args.name}.py")
+    print_named("run it", f"PYTHONPATH=. {run}")
+    print_named("test it", f"python -m pytest test_{args.name}.py")
     if args.role in registry.ROLES:
-        print(f"check it PYTHONPATH=. runner test {args.name} --config-dir conf")
+        print_named("check it", f"PYTHONPATH=. runner test {args.name} --config-dir conf")
     else:
         print("edit it  runner schema --to conf/schemas --config-dir conf")
     if args.role == "inference":

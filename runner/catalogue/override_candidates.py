@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from components import registry
 from runner import CONF
@@ -16,7 +15,7 @@ from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.declarations import CONFIG, catalogue, read_index
 from runner.catalogue.list_and_show import choose_components, explain_keys, options, read_keys
 from runner.disk import conf_folders
-from runner.disk.yaml_comments import YamlKey
+from runner.disk.yaml_comments import ParsedYaml
 from runner.errors import ConfigError
 
 Candidate = tuple[str, str]  # text to insert, and its meaning
@@ -67,7 +66,7 @@ def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
         name = overrides.get(reached, content.get(key))
 
 
-def _read(role: str, name: str) -> tuple[list[YamlKey], Any]:
+def _read(role: str, name: str) -> ParsedYaml:
     """Keys and content of a component's YAML; empty if it cannot be read."""
     path = conf_folders.find(role, name)
     with suppress(ConfigError):

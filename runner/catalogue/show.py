@@ -5,7 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
+
+from typing_extensions import TypedDict
 
 from components import registry
 from runner import CONF
@@ -29,6 +32,40 @@ from runner.errors import ConfigError, nearest, similar
 from runner.terminal.arguments import Parser
 from runner.terminal.tables import columns_of_terminal, print_fact, print_json, print_table
 
+
+class ShownKey(TypedDict):
+    """A key with its parsed default."""
+
+    key: str
+    value: Any
+    type: str
+    meaning: str
+
+
+class ShownComponent(TypedDict):
+    """A component with its keys."""
+
+    role: str
+    name: str
+    sentence: str
+    source: str
+    file: Path
+    docstring: str
+    keys: list[ShownKey]
+
+
+class ShownFile(TypedDict):
+    """An experiment, a study or a published table."""
+
+    group: str
+    name: str
+    sentence: str
+    file: Path
+    choice: dict[str, str]
+    content: Any
+
+
+Shown = ShownKey | ShownComponent | ShownFile
 FULL_LINE = 100  # columns of the lines of docstrings
 LONG_LINE = 70  # a line with more columns continues in the next one
 
@@ -49,9 +86,8 @@ def _key_rows(keys: list[YamlKey], types: dict[str, str], prefix: str = "") -> l
     ]
 
 
-def _as_objects(keys: list[Row], values: Any) -> list[dict[str, Any]]:
+def _as_objects(keys: list[Row], values: Any) -> list[ShownKey]:
     """Keys for JSON, with parsed values; the text output shows them as written."""
-
     return [
         {"key": key, "value": value_at(values, key), "type": kind, "meaning": note}
         for key, _, kind, note in keys
@@ -66,7 +102,7 @@ def _show_component(role: str, name: str, as_json: bool) -> None:
     explained = explain_keys(keys, declared)
     docstring = inspect.cleandoc(declared.docstring)
     if as_json:
-        summary = {
+        summary: ShownComponent = {
             "role": role,
             "name": name,
             "sentence": declared.sentence,
@@ -130,8 +166,13 @@ def _show_file(group: str, name: str, as_json: bool) -> None:
     _, line, third = describe_file(path)
     choice = selected_components(content)
     if as_json:
-        summary = {"group": group, "name": name, "sentence": line, "file": path}
-        print_json([summary | {"choice": choice, "content": content}])
+        print_json(
+            [
+                ShownFile(
+                    group=group, name=name, sentence=line, file=path, choice=choice, content=content
+                )
+            ]
+        )
         return
     if group == "study":
         print_study(name, path)
@@ -181,8 +222,6 @@ def _find_group(target: str, name: str) -> str:
 def main(argv: list[str]) -> int:
     """Execute ``runner show``; ``argv`` begins with ``show``."""
     parser = Parser(
-        prints_json=True,
-        prog="runner show",
         description="Show all keys of a component, an experiment, a study or a published table, with defaults, "
         "types and meanings; `runner show config` shows the run-level keys.",
         epilog="Exit code 0, or 2 for an unknown name. A study is printed as YAML; otherwise, in a "
@@ -190,7 +229,7 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("what", help="<role>/<name>, for instance inference/level_k; or config")
     plugins.add_own_options(parser, "a module with components of your own to include")
-    args = parser.parse_args(argv[1:])
+    args = parser.parse(argv)
     plugins.import_plugins(args.plugin, "--plugin")
     target = args.what.strip("/").removesuffix(".yaml")
     if target == CONFIG:

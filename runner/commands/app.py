@@ -8,7 +8,6 @@ import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
@@ -22,7 +21,7 @@ from runner.compose.resolve import ResolvedConfig, resolve
 from runner.errors import ConfigError, RunFailure
 from runner.execution.screen import show_run as console
 from runner.record import usage
-from runner.record.facts import list_folder, read
+from runner.record.facts import Facts, list_folder, read
 from runner.record.files import warn_damage
 from runner.record.folders import name_run
 from runner.sweep.objectives import values
@@ -78,7 +77,7 @@ def attempt(composed: Composed, device: str | None = None) -> Attempt:
         return Attempt(code, message=message)
 
 
-def find_finished_run(resolved: ResolvedConfig) -> tuple[ResolvedConfig, dict[str, Any]] | None:
+def find_finished_run(resolved: ResolvedConfig) -> tuple[ResolvedConfig, Facts] | None:
     """Config with the identity of a finished run, and that run's run.json, without importing torch.
 
     The check uses the config, the records on disk and the current data files.  None if there is no
@@ -183,7 +182,7 @@ def _describe_plugin_error(error: BaseException, resolved: ResolvedConfig) -> st
     return str(refusal(what, error, list(theirs.values())[-1]))
 
 
-def show_done(job: ResolvedConfig, facts: dict[str, Any]) -> Attempt:
+def show_done(job: ResolvedConfig, facts: Facts) -> Attempt:
     """Show the record of a finished run."""
     printer.out.print(
         f"done already, {facts['ended']}: showing the recorded results; fresh=true repeats the run"
@@ -191,7 +190,7 @@ def show_done(job: ResolvedConfig, facts: dict[str, Any]) -> Attempt:
     return show(job, facts, ensure_pushed(job.settings, job.folder))
 
 
-def show(job: ResolvedConfig, facts: dict[str, Any], handover: Handover | None) -> Attempt:
+def show(job: ResolvedConfig, facts: Facts, handover: Handover | None) -> Attempt:
     """Show the results and the folder of a run."""
     console.show_record(job, facts, handover)
     return Attempt(0, values(facts["result"], job.settings.objective), folder=job.folder)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import TextIO
 
-from runner.commands.sub_commands import COMMANDS
+from runner.catalogue.sub_commands import COMMANDS
 
 SHORTEST_NAME = 4  # characters of a run's name in a message about it
 HELP_WORDS = ("-h", "--help", "help")
@@ -59,12 +59,8 @@ def run(argv: list[str]) -> int:
     try:
         from runner.commands.app import run_once
         from runner.disk import conf_folders
-        from runner.terminal import json_lines
 
-        argv = conf_folders.use_given(argv)
-        if "--json" in argv:
-            argv.remove("--json")
-            json_lines.install()
+        argv = conf_folders.use_given([word for word in argv if word != "--json"])
         if any(word.startswith("-") for word in argv):
             # Hydra accepts no override after a flag
             argv = sorted(argv, key=lambda word: "=" in word and word[0] != "-")
@@ -158,6 +154,8 @@ def _answer(argv: list[str]) -> str | int | None:
     try:
         for word in argv:
             word.encode()  # records hold only UTF-8 names
+        if "--json" in argv:
+            json_lines.install()
         code = _dispatch(argv)
     except (ConfigError, RunFailure) as error:
         print(_describe_misplaced_run(argv) or error, file=sys.stderr)

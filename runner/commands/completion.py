@@ -24,8 +24,8 @@ from runner.catalogue.override_candidates import (
     override_candidates,
     without_meaning,
 )
+from runner.catalogue.sub_commands import COMMANDS
 from runner.commands.shell_scripts import SCRIPTS
-from runner.commands.sub_commands import COMMANDS
 from runner.disk import conf_folders
 from runner.errors import ConfigError
 from runner.terminal.arguments import Parser, parse_output_dir
@@ -187,7 +187,6 @@ def main(argv: list[str]) -> int:
             print(f"{text}\t{' '.join(meaning.split())}")
         return 0
     parser = Parser(
-        prog="runner completion",
         description="Prints the script for tab completion of commands, experiments, components, keys and "
         'their values. bash and zsh: put  eval "$(runner completion bash)"  (or zsh) in ~/.bashrc or ~/.zshrc; '
         "fish: runner completion fish > ~/.config/fish/completions/runner.fish",
@@ -197,7 +196,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "shell", nargs="?", help=" | ".join(SCRIPTS) + " (default: the one in $SHELL)"
     )
-    shell = parser.parse_args(argv[1:]).shell or Path(os.environ.get("SHELL", "")).name
+    shell = parser.parse(argv).shell or Path(os.environ.get("SHELL", "")).name
     if shell not in SCRIPTS:
         raise ConfigError(f"{shell!r}: unknown shell; choose one of {', '.join(SCRIPTS)}")
     print(SCRIPTS[shell], end="")

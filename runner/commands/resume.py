@@ -54,7 +54,7 @@ def parse_run_config(text: str, file: Path, hint: str = "write it again") -> Com
 
 def main(argv: list[str]) -> int:
     """Resume a run, given by its folder or by the beginning of its signature."""
-    parser = Parser(prog="runner resume", description="Resume an interrupted run.")
+    parser = Parser(description="Resume an interrupted run.")
     parser.add_argument("run", help="folder of the run, or the beginning of its signature")
     add_output_dir(parser, must_exist=True)
     parser.add_argument(
@@ -69,7 +69,7 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--fresh", action="store_true", help="restart the run from its first step")
     conf_folders.add_option(parser)
-    arguments = parser.parse_args(argv[1:])
+    arguments = parser.parse(argv)
     folder = find(arguments.run, arguments.output_dir)
     stored = read_run_config(folder / "config.yaml")
     if not arguments.trust:

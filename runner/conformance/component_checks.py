@@ -21,7 +21,7 @@ from runner.conformance.outcomes import (
 from runner.conformance.partners import SMALL, PartnerSearch, SmallRun, find_runs_with_part
 from runner.conformance.role_checks import ROLE_CHECKS
 from runner.conformance.source_checks import SOURCE_CHECKS
-from runner.conformance.step_checks import STEP_CHECKS, STEPS, StepTrial
+from runner.conformance.step_checks import STEP_CHECKS, STEPS, StepCheck, StepTrial
 from runner.disk.scratch import scratch_folder
 from runner.errors import ConfigError, nearest
 
@@ -142,7 +142,7 @@ def _find_runs(component: CheckedComponent, overrides: list[str]) -> tuple[Small
 def _try_runs(
     component: CheckedComponent,
     check: str,
-    function: Callable[[StepTrial], str],
+    function: StepCheck,
     trials: Callable[[], dict[SmallRun, StepTrial]],
 ) -> CheckResult:
     """Result of a check on several runs: the first failure, or else the last result."""

@@ -18,8 +18,9 @@ from runner.compose.job import Job
 from runner.execution import checkpoint
 from runner.execution.assembly import build_model, hide_truth, load_problem
 from runner.execution.rng import Streams
+from runner.execution.storage.packing import Tensors
 
-Content = tuple[str, dict[str, Tensor]]  # content of a checkpoint: skeleton as JSON, tensors
+Content = tuple[str, Tensors]  # content of a checkpoint: skeleton as JSON, tensors
 
 
 @dataclass
@@ -88,7 +89,7 @@ def begin(job: Job, replicate: int = 0) -> Rehearsal:
     return Rehearsal(job, rng, problem, model, state)
 
 
-def content_of(thing: object, streams: dict[str, Tensor] | None = None) -> Content:
+def content_of(thing: object, streams: Tensors | None = None) -> Content:
     """Skeleton and copies of the tensors of a state, a batch or inputs, and of random streams."""
     taken = checkpoint.snapshot(thing, streams or {}, {})
     return json.dumps(taken.skeleton), taken.tensors | taken.traces

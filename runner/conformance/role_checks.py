@@ -3,8 +3,6 @@ inputs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 
 from components.contracts.attackers import Evasion
@@ -12,7 +10,7 @@ from components.evaluation.security.curves import build_victim
 from runner.conformance.outcomes import NonConformanceError, NotCheckedError
 from runner.conformance.rehearsal import Content, begin, content_of, find_difference
 from runner.conformance.stationarity import check_stationarity
-from runner.conformance.step_checks import StepTrial
+from runner.conformance.step_checks import StepCheck, StepTrial
 
 # checks of a security evaluation that depend on the victim, on reference attacks or on a few random
 # test rows
@@ -88,7 +86,7 @@ def check_attack(trial: StepTrial) -> str:
     return f"{len(own_checks)} checks of the security evaluation"
 
 
-ROLE_CHECKS: dict[str, dict[str, Callable[[StepTrial], str]]] = {
+ROLE_CHECKS: dict[str, dict[str, StepCheck]] = {
     "inference": {
         "inputs": check_inference_inputs,
         "stationarity": lambda trial: check_stationarity(trial.make_job().inference, trial.where),

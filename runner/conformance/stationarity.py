@@ -25,6 +25,7 @@ from runner.conformance.exact_targets import SKEW, ExactTarget
 from runner.conformance.outcomes import NonConformanceError, NotCheckedError
 from runner.execution.rng import Streams
 
+AnyInference = Inference[Any, Any, Any, Any]
 CHAINS = 2000  # number of independent chains
 FIRST_STEPS = 200
 MOST_STEPS = 3200
@@ -51,7 +52,7 @@ MEANS = (0, 0, 1, 1, 0, 1 / 2, 1 / 2, 1 / 3, 1 / 3)
 VARIANCES = (1, 1, 2, 2, 1, 1 / 12, 1 / 12, 4 / 45, 4 / 45)
 
 
-def check_stationarity(method: Inference[Any, Any, Any, Any], where: str) -> str:
+def check_stationarity(method: AnyInference, where: str) -> str:
     """Test a sampler on a correlated Gaussian and on a skewed density.
 
     Raises:
@@ -65,7 +66,7 @@ def check_stationarity(method: Inference[Any, Any, Any, Any], where: str) -> str
     return "; ".join(_check_target(method, title, where) for title in SKEW)
 
 
-def _check_target(method: Inference[Any, Any, Any, Any], title: str, where: str) -> str:
+def _check_target(method: AnyInference, title: str, where: str) -> str:
     """Test on one density, with other step sizes if the configured one is inconclusive.
 
     Chains that stay correlated with their starts take larger steps.  A declared bias, or a
@@ -114,7 +115,7 @@ def _check_target(method: Inference[Any, Any, Any, Any], title: str, where: str)
 class KernelTrial:
     """A method on one density, with many chains that start at exact draws."""
 
-    def __init__(self, method: Inference[Any, Any, Any, Any], title: str, factor: float) -> None:
+    def __init__(self, method: AnyInference, title: str, factor: float) -> None:
         values = vars(method)
         bias = method.draw_bias
         update = {"chains": CHAINS, **KEYS, **(bias.settings if bias else {})}

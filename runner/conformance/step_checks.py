@@ -211,7 +211,8 @@ def check_replicates(trial: StepTrial) -> str:
     return "replicates 1 and 2 differ"
 
 
-STEP_CHECKS: dict[str, Callable[[StepTrial], str]] = {
+StepCheck = Callable[[StepTrial], str]
+STEP_CHECKS: dict[str, StepCheck] = {
     "steps": check_steps,
     "finite": check_finite,
     "random numbers": check_random_numbers,

@@ -23,6 +23,9 @@ class YamlKey:
     nested: bool = False  # a mapping; its own keys follow
 
 
+ParsedYaml = tuple[list[YamlKey], Any]  # with the content of the file
+
+
 def _comment(line: str) -> str:
     return line.strip().lstrip("#").strip()
 
@@ -95,6 +98,6 @@ def read_keys(text: str) -> list[YamlKey]:
     return reader.keys
 
 
-def read_text(text: str) -> tuple[list[YamlKey], Any]:
+def read_text(text: str) -> ParsedYaml:
     """Keys and content of a YAML text."""
     return read_keys(text), yaml.load(text, Loader)

@@ -24,7 +24,7 @@ from runner.catalogue.settings import hash_values
 from runner.disk.atomic import make_folder, write_bytes, write_text
 from runner.disk.plain_file import parse_json
 from runner.execution.storage.blocks import PREFIX, BlockFile, RowBlocks
-from runner.execution.storage.packing import CPU, pack, unpack
+from runner.execution.storage.packing import CPU, Tensors, pack, unpack
 from runner.record.facts import Facts
 
 KEPT = 2
@@ -43,11 +43,11 @@ class StateCopy:
 
     facts: Facts  # {step, replicate, signature, …}
     skeleton: Facts
-    tensors: dict[str, Tensor]  # copies
-    traces: dict[str, Tensor]  # rows so far [N, …], N > 0
+    tensors: Tensors  # copies
+    traces: Tensors  # rows so far [N, …], N > 0
 
 
-def snapshot(state: Any, streams: dict[str, Tensor], facts: Facts) -> StateCopy:
+def snapshot(state: Any, streams: Tensors, facts: Facts) -> StateCopy:
     """Content of a checkpoint, from a state and random streams.
 
     Raises:
@@ -113,7 +113,7 @@ def _stem(facts: Facts) -> str:
     return f"r{facts['replicate']:04d}-s{facts['step']:09d}"
 
 
-def _read(sidecar: Path) -> tuple[Facts, dict[str, Tensor]]:
+def _read(sidecar: Path) -> tuple[Facts, Tensors]:
     """Facts with the blocks that they refer to, and all tensors."""
     file = sidecar
     try:
@@ -149,7 +149,7 @@ def _read(sidecar: Path) -> tuple[Facts, dict[str, Tensor]]:
         raise CorruptCheckpointError(f"{file.name}: damaged ({error})") from None
 
 
-def load_newest(folder: Path, signature: str) -> tuple[Facts, dict[str, Tensor], list[str]]:
+def load_newest(folder: Path, signature: str) -> tuple[Facts, Tensors, list[str]]:
     """Newest undamaged checkpoint: (facts, tensors, messages about newer damaged checkpoints);
     facts are empty without a checkpoint.
     """
@@ -166,8 +166,8 @@ def load_newest(folder: Path, signature: str) -> tuple[Facts, dict[str, Tensor],
 
 
 def restore(
-    facts: Facts, tensors: dict[str, Tensor], template: Any, device: torch.device = CPU
-) -> tuple[Any, dict[str, Tensor]]:
+    facts: Facts, tensors: Tensors, template: Any, device: torch.device = CPU
+) -> tuple[Any, Tensors]:
     """Restore (state, streams) from a checkpoint into a new state on any device."""
     skeleton = facts["skeleton"]
     return unpack(skeleton["state"], tensors, template, device), unpack(

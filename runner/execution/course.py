@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from components.contracts.roles import Problem
@@ -12,7 +12,7 @@ from runner.compose.job import Job
 from runner.execution import replicates
 from runner.execution.costs import CostMeter
 from runner.execution.rng import Streams
-from runner.execution.scores import Scores, means
+from runner.execution.scores import OnScores, Scores, means
 from runner.execution.screen.announcements import Announcements
 from runner.execution.screen.progress import Live
 from runner.execution.signals import ALONE, ReceivedSignals, RunInterruptedError
@@ -30,7 +30,7 @@ class RunContext:
     def __init__(
         self,
         job: Job,
-        on_evaluation: Callable[[int, Scores], None] | None = None,
+        on_evaluation: OnScores = None,
         command: Sequence[str] | None = None,
     ):
         """See ``Record.open`` for ``command``."""

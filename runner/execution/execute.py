@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from runner.execution.course import RunContext
 from runner.execution.divergence import check_scores
 from runner.execution.memory import missing_float64_message, out_of_memory_message
 from runner.execution.replicate import Replicate
-from runner.execution.scores import Scores
+from runner.execution.scores import OnScores
 from runner.execution.signals import (
     ReceivedSignals,
     ReplicateDoneError,
@@ -24,7 +24,7 @@ from runner.execution.signals import (
     RunPrunedError,
     capture_signals,
 )
-from runner.record.facts import Facts, gather_scores
+from runner.record.facts import Facts, ScoreLists, gather_scores
 from runner.record.files import digest_files, sync_files, warn_damage
 from runner.record.lease import LeaseLostError
 from runner.record.machine import disk_failure, now
@@ -58,7 +58,7 @@ def _describe_ending(error: BaseException) -> Facts:
 class Run(RunContext):
     """Execution of one job."""
 
-    def go(self, signals: bool = True) -> dict[str, list[float]]:
+    def go(self, signals: bool = True) -> ScoreLists:
         """Run all replicates and store the final state in the record.
 
         Args:
@@ -74,7 +74,7 @@ class Run(RunContext):
                 raise RunInterruptedError(received[0], None)
         return result
 
-    def _run_all_replicates(self, received: ReceivedSignals) -> dict[str, list[float]]:
+    def _run_all_replicates(self, received: ReceivedSignals) -> ScoreLists:
         """``go`` with captured signals."""
         record = self.record
         torch.set_num_threads(self.job.settings.threads)
@@ -106,7 +106,7 @@ class Run(RunContext):
         finally:
             self.close_display()
             self._end(ending, earlier_seconds + time.monotonic() - began)
-        result: dict[str, list[float]] = record.facts["result"]
+        result: ScoreLists = record.facts["result"]
         return result
 
     def _keep(self, replicate: Replicate, seconds: float) -> None:
@@ -174,9 +174,7 @@ class Run(RunContext):
             self.record.close()
 
 
-def run(
-    job: Job, on_evaluation: Callable[[int, Scores], None] | None = None
-) -> tuple[Run, dict[str, list[float]]]:
+def run(job: Job, on_evaluation: OnScores = None) -> tuple[Run, ScoreLists]:
     """Run a job, or read its result if its record is finished."""
     active_run = Run(job, on_evaluation)
     if active_run.was_done:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch import Tensor
 
 Scores = dict[str, Any]  # name -> number, or a list where replicates are a dimension
+
+# receives the steps and the scores of an evaluation
+OnScores = Callable[[int, Scores], None] | None
 
 
 def plain(values: Mapping[str, Any]) -> Scores:

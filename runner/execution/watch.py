@@ -7,7 +7,6 @@ before r.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ from components.contracts.roles import Problem
 from components.contracts.streams import STREAMS
 from runner.compose.job import Job
 from runner.execution.rng import Streams
-from runner.execution.scores import Scores, means, plain
+from runner.execution.scores import OnScores, Scores, means, plain
 from runner.execution.signals import RunPrunedError
 
 
@@ -24,7 +23,7 @@ class Watch:
     """Callback of one run; ``given_up`` is set once the callback prunes the run."""
 
     job: Job
-    on_scores: Callable[[int, Scores], None] | None = None
+    on_scores: OnScores = None
     given_up: RunPrunedError | None = None
 
     def tell(

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 from warnings import warn
 
+from typing_extensions import TypedDict
+
 from runner.disk import conf_folders
 from runner.errors import ConfigError, RunnerWarning, nearest
 from runner.python.words import flat, refuse_too_large
@@ -26,21 +28,26 @@ from runner.statistics.standard_error import mean_columns
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = (
-    "id",
-    "experiment",
-    "dataset",
-    "model",
-    "inference",
-    "attacker",
-    "seed",
-    "replicates",
-    "state",
-    "smoke",
-    "started",
-    "seconds",
-    "record",
-)
+
+class RunRow(TypedDict):
+    """A run in the table of runs, apart from its settings and scores."""
+
+    id: str
+    experiment: str
+    dataset: str | None
+    model: str | None
+    inference: str | None
+    attacker: str | None
+    seed: int
+    replicates: int
+    state: RunState
+    smoke: bool
+    started: str
+    seconds: float | None
+    record: str
+
+
+COLUMNS = tuple(RunRow.__annotations__)
 LINES = ("replicate", "step", "phase", "metric", "value")
 
 

@@ -23,7 +23,7 @@ from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.csv_cells import escape_table
 from runner.terminal.printer import format_estimate, number, out
 from runner.terminal.streams import is_terminal
-from runner.terminal.tables import fit_columns, print_json, print_table, to_json
+from runner.terminal.tables import fit_columns, print_json, print_named, print_table, to_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,8 +102,6 @@ def _parse_filters(words: list[str]) -> dict[str, Any]:
 def main(argv: list[str]) -> int:
     """Print or write the table."""
     parser = Parser(
-        prints_json=True,
-        prog="runner runs",
         description="Print one row for each recorded run: names of its components, seed, state, times, and for every score "
         "the mean over replicates and its standard error, like runner.runs() in Python.",
         epilog="Filters: a column or a key of the config with a required value, or a list of values: state=done "
@@ -127,7 +125,7 @@ def main(argv: list[str]) -> int:
         "--parts", action="store_true", help="add scores of parts (rmse/task) as columns"
     )
     add_output_dir(parser, must_exist=True)
-    arguments = parser.parse_intermixed_args(argv[1:])
+    arguments = parser.parse(argv)
     target = arguments.to
     if target is not None and target.suffix not in WRITERS:
         raise ConfigError(f"--to {target}: must end with {', '.join(WRITERS)}")
@@ -138,7 +136,7 @@ def main(argv: list[str]) -> int:
     frame = list_records(records, arguments.setting, arguments.parts, filters)
     if target is not None:
         write_bytes(target, WRITERS[target.suffix](frame))
-        out.print(f"written  {target} ({len(frame)} runs, {len(frame.columns)} columns)")
+        print_named("written", f"{target} ({len(frame)} runs, {len(frame.columns)} columns)")
     elif arguments.json:
         print_json(_to_rows(frame))
     elif is_terminal(sys.stdout):

@@ -18,6 +18,7 @@ from runner.record.files import warn_damage
 
 NAME = "run.json"
 Facts = dict[str, Any]  # content of run.json
+ScoreLists = dict[str, list[float]]  # values of each metric by replicate
 RunState = Literal["pending", "running", "done", "failed", "diverged", "interrupted", "pruned"]
 NUMBER = (int, float)
 CHOSEN_ROLES = ("dataset", "model", "inference", "attacker")  # keys of ``choice``
@@ -50,7 +51,7 @@ FLAT_KEYS = ("git", "versions", "hardware", "usage")  # facts without nested lis
 CHECK = {"about", "check", "passed", "detail"}
 
 
-def gather_scores(finished: dict[str, Facts], vectorised: bool) -> dict[str, list[float]]:
+def gather_scores(finished: dict[str, Facts], vectorised: bool) -> ScoreLists:
     """Values of each metric by replicate, NaN where it is missing."""
     if vectorised:
         return {k: v if isinstance(v, list) else [v] for k, v in finished["0"].items()}

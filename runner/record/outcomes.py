@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Booleans = NDArray[np.bool_]
+
 
 @dataclass(frozen=True)
 class McNemar:
@@ -43,7 +45,7 @@ def predictions_file(folder: Path, replicate: int) -> Path:
     return folder / "predictions" / f"{replicate}.csv"
 
 
-def write_outcomes(folder: Path, replicate: int, outcomes: Mapping[str, NDArray[np.bool_]]) -> None:
+def write_outcomes(folder: Path, replicate: int, outcomes: Mapping[str, Booleans]) -> None:
     """Write ``outcomes/<replicate>.json``: for each score a bit for each observed test label, as
     hexadecimal digits."""
     import numpy as np
@@ -55,7 +57,7 @@ def write_outcomes(folder: Path, replicate: int, outcomes: Mapping[str, NDArray[
     write_text(path, json.dumps({"labels": labels, "right": bits}, indent=1) + "\n")
 
 
-def read_outcomes(folder: Path, replicate: int) -> dict[str, NDArray[np.bool_]]:
+def read_outcomes(folder: Path, replicate: int) -> dict[str, Booleans]:
     """Outcomes stored by ``write_outcomes``; empty if the file is missing or damaged."""
     import numpy as np
 
@@ -73,7 +75,7 @@ def read_outcomes(folder: Path, replicate: int) -> dict[str, NDArray[np.bool_]]:
     return {}
 
 
-def mcnemar(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> McNemar:
+def mcnemar(first: Booleans, second: Booleans) -> McNemar:
     """Exact test on the labels for which two classifiers differ: n₁ ~ Binomial(n₁ + n₂, ½); p = 1 if
     n₁ + n₂ = 0.
 

@@ -12,10 +12,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from runner.record.facts import Facts
+from runner.record.facts import Facts, ScoreLists
 from runner.record.lines import Line, readable_lines
 
 ReplicateScores = dict[tuple[int, int], float]  # (seed, replicate) -> score
+ByReplicate = dict[int, float]
 STEP_TIME = "milliseconds_per_step"  # metric derived from the times in the record
 # prefix of a metric: mean over the evaluations in the second half of the steps
 LATE_METRIC_PREFIX = "late/"
@@ -44,7 +45,7 @@ def split_replicates(metrics: Mapping[str, Any], replicate: int = 0) -> dict[int
 
 def list_scores(lines: Iterable[Line]) -> list[RecordedScores]:
     """Values of each replicate in each line, in the order of the lines."""
-    clock: dict[int, float] = {}  # time of the last line by replicate
+    clock: ByReplicate = {}  # time of the last line by replicate
     seconds = defaultdict[int, float](float)
     scores = []
     for line in lines:
@@ -63,7 +64,7 @@ def read_evaluations(folder: Path) -> list[RecordedScores]:
     return [line for line in list_scores(readable_lines(folder)) if line.phase != TRAINING]
 
 
-def pool(scores: Iterable[Mapping[str, float]]) -> dict[str, list[float]]:
+def pool(scores: Iterable[Mapping[str, float]]) -> ScoreLists:
     """Values of each metric over replicates, in their order."""
     values = defaultdict[str, list[float]](list)
     for each in scores:
@@ -72,7 +73,7 @@ def pool(scores: Iterable[Mapping[str, float]]) -> dict[str, list[float]]:
     return dict(values)
 
 
-def read_newest(facts: Facts, folder: Path) -> tuple[dict[str, list[float]], int | None]:
+def read_newest(facts: Facts, folder: Path) -> tuple[ScoreLists, int | None]:
     """Values of each metric by replicate: the result, or those of the last evaluations of a run
     without a result and the step of the newest one."""
     if facts.get("result"):
@@ -112,7 +113,7 @@ def read_scores(facts: Facts, folder: Path, metric: str) -> ReplicateScores:
     return {(facts["seed"], r): score for r, score in scores.items()}
 
 
-def _ess_rates(facts: Facts, lines: list[Line]) -> dict[int, float]:
+def _ess_rates(facts: Facts, lines: list[Line]) -> ByReplicate:
     """Effective sample size per second of a finished run."""
     times = step_times(lines)
     steps = max((line["step"] for line in lines), default=0)
@@ -122,7 +123,7 @@ def _ess_rates(facts: Facts, lines: list[Line]) -> dict[int, float]:
     return {r: 1000 * ess[r] / (t * steps) for r, t in times.items()} if ess else {}
 
 
-def step_times(lines: Iterable[Line]) -> dict[int, float]:
+def step_times(lines: Iterable[Line]) -> ByReplicate:
     """Median milliseconds per step by replicate, from the times of recorded training lines (the median
     is robust to evaluations and checkpoints between lines)."""
     points = defaultdict[int, list[tuple[int, float]]](list)  # (step, seconds) of training lines
@@ -141,7 +142,7 @@ def step_times(lines: Iterable[Line]) -> dict[int, float]:
     return medians
 
 
-def _late_means(folder: Path, metric: str) -> dict[int, float]:
+def _late_means(folder: Path, metric: str) -> ByReplicate:
     """Mean of a metric over the evaluations of the second half of the steps, by replicate."""
     # by step, because the last one is evaluated again at the end of a replicate
     series = {

@@ -28,11 +28,11 @@ from runner.study.definition import load_study
 from runner.study.snapshot import Snapshot
 from runner.terminal.arguments import Parser, add_output_dir, existing_folder
 from runner.terminal.printer import out
+from runner.terminal.tables import print_named
 
 
 def _build_parser() -> Parser:
     parser = Parser(
-        prog="runner report",
         description="Compares the results of a study with the published numbers, without running anything.",
     )
     parser.add_argument(
@@ -69,7 +69,7 @@ def _build_parser() -> Parser:
 def main(argv: list[str]) -> int:
     """Write the report of a study from its records or from an archive, without running anything."""
     parser = _build_parser()
-    arguments = parser.parse_args(argv[1:])
+    arguments = parser.parse(argv)
     if arguments.study is None and len(arguments.earlier) > 1:  # --with FILE STUDY
         arguments.study = arguments.earlier.pop()
     if arguments.study is None:
@@ -108,14 +108,14 @@ def _report(arguments: Namespace, name: str, snapshot: Snapshot | None, folder: 
         places = [place for place, each in kept.by_place.items() if each[0].protocol]
         kept = replace(kept, expected=expect_protocols(study, places))
     if unknown := sum(not protocol for protocol in kept.scores[PROTOCOL]):
-        out.print(f"note the protocol of {unknown} scores of --with is unknown")
+        print_named("note", f"the protocol of {unknown} scores of --with is unknown")
     folder = arguments.to or folder
     paths, tables = write(name, study, snapshot, folder, kept, arguments.paper, only=arguments.only)
     runs = run_views(snapshot)
     partial = describe_part(arguments.only, runs, with_earlier=not kept.scores.empty)
     _print_summary(name, tables, partial)
     for path in paths:
-        out.print(f"written  {path}")
+        print_named("written", path)
     return 0
 
 
@@ -124,10 +124,10 @@ def _print_summary(name: str, tables: list[TableLayout], partial: list[str]) -> 
     verdicts = (cell.verdict.word for cell in list_cells(tables))
     out.print(f"study {name}: " + ", ".join(f"{n} {word}" for word, n in Counter(verdicts).items()))
     for line in partial:
-        out.print(f"partial  {line}")
+        print_named("partial", line)
     for line in note_protocols(tables):
-        out.print(f"note     {line}")
+        print_named("note", line)
     if any(laid.smoke for laid in tables):
         out.print("smoke    tiny data, few steps: no number here is a result", style="red")
     if find_spec("plotly") is None:
-        out.print("figures are static; pip install 'bayes-runner[report]' makes them interactive")
+        print_named("figures", "static; pip install 'bayes-runner[report]' makes them interactive")

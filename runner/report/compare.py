@@ -7,13 +7,15 @@ import math
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from typing_extensions import TypedDict
 
 from components.metrics.names import better
 from runner.errors import ConfigError
-from runner.record.facts import skip_unreadable
+from runner.record.facts import ScoreLists, skip_unreadable
 from runner.report.compared_record import ComparedRecord, load
-from runner.report.comparison import ABSENT, Comparison, Records, are_paired
+from runner.report.comparison import ABSENT, Comparison, Number, PairTest, Records, are_paired
 from runner.report.exchange.opened import find_in, find_records, is_archive
 from runner.statistics.standard_error import mean_se
 from runner.terminal.arguments import Parser, add_output_dir
@@ -24,14 +26,55 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+class ComparedValues(TypedDict):
+    """A fact or a setting by run."""
+
+    section: Literal["run", "config"]
+    name: str
+    values: dict[str, str]
+
+
+class ComparedScore(TypedDict):
+    """A score of a run, over its replicates."""
+
+    section: Literal["score"]
+    metric: str
+    run: str
+    mean: Number
+    se: Number
+    n: float
+
+
+class ComparedPair(PairTest):
+    """Test of a pair of runs."""
+
+    section: Literal["difference"]
+
+
+class ModelEvidence(TypedDict):
+    """Posterior probability of a model, over the replicates of its run."""
+
+    section: Literal["evidence"]
+    run: str
+    mean: float
+    se: Number
+    n: int
+
+
+class Note(TypedDict):
+    """Reason why results are not comparable."""
+
+    section: Literal["note"]
+    note: str
+
+
+Compared = ComparedValues | ComparedScore | ComparedPair | ModelEvidence | Note
 SIDE_BY_SIDE = 4  # runs; tables of more have a row for each
 
 
 def main(argv: list[str]) -> int:
     """Print the differences between runs and their results; return exit code 0."""
     parser = Parser(
-        prints_json=True,
-        prog="runner compare",
         description="Shows the differences between recorded runs (configuration, data, code, "
         "versions), and their results side by side: mean ± standard error over replicates (on a "
         "terminal ↑ marks scores to maximise, ↓ scores to minimise), "
@@ -56,7 +99,7 @@ def main(argv: list[str]) -> int:
         action="store_true",
         help="show all keys of the configurations, not only the differences",
     )
-    arguments = parser.parse_args(argv[1:])
+    arguments = parser.parse(argv)
     if len(arguments.run) < 2 and not is_archive(arguments.run[0]):
         raise ConfigError(f"compare: give two runs or more, not {len(arguments.run)}")
     names, folders = find_records(arguments.run, arguments.output_dir)
@@ -92,9 +135,7 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _list_objects(
-    comparison: Comparison, evidence: Mapping[str, list[float]]
-) -> Iterator[dict[Any, Any]]:
+def _list_objects(comparison: Comparison, evidence: ScoreLists) -> Iterator[Mapping[Any, Any]]:
     """Objects for JSON: facts and settings by run, scores, tests of pairs, posterior probabilities
     of models, and notes."""
     for section, table in (("run", comparison.facts), ("config", comparison.settings)):
@@ -182,7 +223,7 @@ def _format_test(test: pd.Series[Any], n_tests: int) -> str:
     return f"{text}, {'McNemar p' if test.n == 1 else 'p'} {test.p:.2g}{corrected}"
 
 
-def model_probabilities(records: Records) -> dict[str, list[float]]:
+def model_probabilities(records: Records) -> ScoreLists:
     """p(M | y) ∝ p(y | M) of each replicate, for the models of paired runs with a log evidence and
     equal prior probabilities; empty for fewer than two runs."""
     from scipy.special import softmax

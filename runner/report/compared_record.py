@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.errors import ConfigError
-from runner.record.facts import Facts, flatten, load_facts, read_config
+from runner.record.facts import Facts, ScoreLists, flatten, load_facts, read_config
 from runner.record.files import warn_damage
 from runner.record.scores import read_newest
 from runner.terminal.typed_values import format_typed
@@ -19,7 +19,7 @@ class ComparedRecord:
     folder: Path
     facts: Facts
     config: dict[str, str]
-    result: dict[str, list[float]]
+    result: ScoreLists
     step: int | None  # last evaluation of a run that is not done; None if the result is final
 
     @property

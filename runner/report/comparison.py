@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from typing_extensions import TypedDict
+
 from components.metrics.names import without_costs
 from runner.catalogue.settings import UNSIGNED_KEYS
 from runner.record.checks import failed_checks, verdict
@@ -24,7 +26,20 @@ if TYPE_CHECKING:
 
 Records = Mapping[str, ComparedRecord]  # by label
 ABSENT = "—"
-TESTS = ("metric", "a", "b", "difference", "se", "n", "p", "p_holm")
+Number = float | None  # None with --json in place of NaN
+
+
+class PairTest(TypedDict):
+    """Test of the difference of a score between two runs."""
+
+    metric: str
+    a: str
+    b: str
+    difference: Number
+    se: Number
+    n: int
+    p: Number
+    p_holm: Number
 
 
 ALWAYS_SHOWN_FACTS = ("state", "data", "took")
@@ -149,7 +164,7 @@ def make_pair_tests(records: Records, reference: str | None) -> pd.DataFrame:
         }
         for (a, b), pair in holm(pairs).items():
             rows.append((metric, a, b, pair.difference, pair.se, pair.n, pair.p, pair.p_holm))
-    return pd.DataFrame(rows, columns=list(TESTS))
+    return pd.DataFrame(rows, columns=list(PairTest.__annotations__))
 
 
 def are_paired(a: ComparedRecord, b: ComparedRecord) -> bool:

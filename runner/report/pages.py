@@ -19,6 +19,7 @@ from runner.report.wording import describe_ours, describe_published, worse_side
 from runner.terminal.printer import number
 from runner.terminal.templates import environment
 
+Context = dict[str, Any]  # of a template
 TEMPLATES = Path(__file__).parent  # template.html.j2, template.md.j2
 SCRIPT = TEMPLATES / "page.js"
 
@@ -39,7 +40,7 @@ def _plotly() -> str:
     return base64.b64encode(gzip.compress(library.read_bytes(), 9, mtime=0)).decode()
 
 
-def embed_figures(figures: list[dict[str, Any]]) -> dict[str, Any]:
+def embed_figures(figures: list[Context]) -> Context:
     """Values for the template; a page without interactive figures does not include the library."""
     charts = [figure["chart"] for figure in figures]
     return {
@@ -55,7 +56,7 @@ def markdown(text: object) -> str:
     return re.sub(special, r"\\\1", " ".join(str(text).split()))
 
 
-def render(template: Path, context: dict[str, Any]) -> str:
+def render(template: Path, context: Context) -> str:
     """Render a template, which may extend one of the templates next to this module."""
     templates = environment(template.parent, TEMPLATES)
     templates.filters |= {
@@ -73,7 +74,7 @@ def render(template: Path, context: dict[str, Any]) -> str:
     return templates.get_template(template.name).render(context)
 
 
-def write_page(path: Path, context: dict[str, Any], template: Path | None = None) -> Path:
+def write_page(path: Path, context: Context, template: Path | None = None) -> Path:
     """Write a page from a template, by default the one for the suffix of the file."""
     write_text(path, render(template or TEMPLATES / f"template{path.suffix}.j2", context))
     return path

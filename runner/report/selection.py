@@ -9,6 +9,7 @@ from runner.study.choice import choose
 from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import CostSpec, EvolutionSpec, RankSpec
 from runner.study.snapshot import FrozenRun, Snapshot
+from runner.study.table_specs import Grid
 
 # keys of a study with parts that select rows
 PARTS = ("tables", "figures", "evolutions", "spreads", "ranks")
@@ -56,7 +57,7 @@ def _restrict_study(study: StudyDefinition, runs: list[FrozenRun]) -> StudyDefin
     return shown.model_copy(update={"rows": kept, "grid": _restrict_grid(study.grid, values)})
 
 
-def _restrict_grid(grid: dict[str, list[object]], values: Values) -> dict[str, list[object]]:
+def _restrict_grid(grid: Grid, values: Values) -> Grid:
     """Remove values without runs from a grid."""
     return {
         key: [value for value in listed if value in values.get(key, listed)]

@@ -16,6 +16,7 @@ GRAMMAR = "commas separate KEY=VALUE pairs, | separates values of a key"
 PAIR_PATTERN = re.compile(r"\s*([\w.]+)\s*=")  # start of a pair; a value may contain "=" too
 
 Facts = dict[str, str]
+Choice = dict[str, set[str]]  # values by key
 
 
 def add_only(parser: Parser) -> None:
@@ -92,7 +93,7 @@ def choose(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
     if not only:
         return list(snapshot.runs)
     run_facts = [facts(snapshot, run) for run in snapshot.runs]
-    wanted: dict[str, set[str]] = {}
+    wanted: Choice = {}
     for text in only:
         for key, values in parse_choice(text, run_facts).items():
             wanted.setdefault(key, set()).update(values)
@@ -106,7 +107,7 @@ def choose(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
     return runs
 
 
-def parse_choice(text: str, run_facts: list[Facts]) -> dict[str, set[str]]:
+def parse_choice(text: str, run_facts: list[Facts]) -> Choice:
     """Values of each key in ``model=igp|smdgp,preset=tuned``.
 
     A comma separates values too, as in ``steps=0,2``, unless a value contains it.
@@ -116,7 +117,7 @@ def parse_choice(text: str, run_facts: list[Facts]) -> dict[str, set[str]]:
     """
     keys = list(dict.fromkeys(key for facts_of_run in run_facts for key in facts_of_run))
     names = "|".join(map(re.escape, keys))
-    chosen: dict[str, set[str]] = {}
+    chosen: Choice = {}
     for pair in re.split(rf",(?=\s*(?:{names})\s*=)", text):
         key, equals, values = pair.partition("=")
         key = key.strip()

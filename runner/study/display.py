@@ -11,8 +11,8 @@ from pathlib import Path
 from rich.console import Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
+from typing_extensions import TypedDict
 
 from runner.record.lines import newest_line
 from runner.study.executor import RunningProcess
@@ -21,7 +21,19 @@ from runner.study.left_going import DetachedRun
 from runner.study.pricing.study_records import Forecast, format_seconds
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import out
+from runner.terminal.tables import print_table
 from runner.terminal.typed_values import format_typed
+
+
+class RunLine(TypedDict):
+    """State of a run; ``refused`` is the reason why it cannot be composed, if any."""
+
+    row: str
+    cell: str
+    state: str
+    run: str
+    refused: str
+
 
 FAILED = ("failed", "diverged", "crashed")
 
@@ -54,7 +66,7 @@ def _column(run: FrozenRun) -> str:
 
 def describe_states(
     snapshot: Snapshot, runs: list[FrozenRun], words: Callable[[FrozenRun, str], str]
-) -> list[dict[str, str]]:
+) -> list[RunLine]:
     """States of a study's runs in machine-readable form, one per line; ``words`` describes the
     state of a run and of its queued job.
     """
@@ -70,23 +82,18 @@ def describe_states(
     ]
 
 
-def status(snapshot: Snapshot, runs: list[FrozenRun], lines: list[dict[str, str]]) -> Table:
-    """Table of the states of a study's runs: one line per row, one column per cell."""
+def print_status(snapshot: Snapshot, runs: list[FrozenRun], lines: list[RunLine]) -> None:
+    """Print a table of the states of a study's runs: one line per row, one column per cell."""
     in_order = sorted(
         runs, key=lambda run: [v if isinstance(v, int | float) else 0 for v in run.cell.values()]
     )
     cells = list(dict.fromkeys(_column(run) for run in in_order))
-    table = Table(title=f"study {snapshot.name}, {snapshot.taken}", title_justify="left")
-    table.add_column("")
-    for cell in cells:
-        table.add_column(cell)
     states = {(line["row"], line["cell"]): line["state"] for line in lines}
-    for row in dict.fromkeys(run.row for run in runs):
-        texts = (states.get((row, cell), "") for cell in cells)
-        table.add_row(
-            row, *(Text(s, "green" if s == "done" else "red" if s in FAILED else "") for s in texts)
-        )
-    return table
+    table = [
+        [row, *(states.get((row, cell), "") for cell in cells)]
+        for row in dict.fromkeys(run.row for run in runs)
+    ]
+    print_table(f"study {snapshot.name}, {snapshot.taken}", ["", *cells], table)
 
 
 def _progress(snapshot: Snapshot, going: RunningProcess) -> str:

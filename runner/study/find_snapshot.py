@@ -18,6 +18,7 @@ from runner.study.snapshot import FrozenRun, Snapshot
 from runner.study.study_arguments import list_named_plugins
 from runner.study.table_specs import DISTANCES, Row
 from runner.terminal.printer import announce, out
+from runner.terminal.tables import print_named
 
 SHOWN = 8  # largest number of printed refused runs
 
@@ -68,7 +69,7 @@ def find_snapshot(given: argparse.Namespace, output_dir: Path, reads_only: bool)
     select_runs(snapshot, given.only)  # reports a misspelt --only early
     if not reads_only:
         snapshots.save(snapshot)
-        out.print(f"frozen   {snapshot.file}: {len(snapshot.runs)} runs")
+        print_named("frozen", f"{snapshot.file}: {len(snapshot.runs)} runs")
     return snapshot
 
 

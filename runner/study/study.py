@@ -15,7 +15,7 @@ from runner.study import snapshot as snapshots
 from runner.study.choice import refused_among, select_runs
 from runner.study.cluster.job_queue import JobQueue, SubmittedJobs
 from runner.study.cluster.launcher import Launcher
-from runner.study.display import FAILED, StudyDisplay, describe_states, state, status
+from runner.study.display import FAILED, RunLine, StudyDisplay, describe_states, print_status, state
 from runner.study.executor import Executor
 from runner.study.find_snapshot import find_snapshot
 from runner.study.job_pool import GpuSlots, JobPool
@@ -31,7 +31,7 @@ from runner.study.study_arguments import (
 )
 from runner.terminal.arguments import Parser
 from runner.terminal.printer import out
-from runner.terminal.tables import print_json, print_table
+from runner.terminal.tables import print_named, print_table
 
 LOCAL = Launcher()  # processes on this machine
 # states of unfinished runs
@@ -49,7 +49,7 @@ def launch(
     """Execute runs on this machine or as jobs of a cluster engine; return the exit code."""
     forecast = Forecast(snapshot, runs, jobs) if launcher.engine is None else None
     if forecast:
-        out.print(f"ahead    {forecast.before()}")
+        print_named("ahead", forecast.before())
     display = StudyDisplay(snapshot, len(runs), forecast)
     executor: Executor
     if launcher.engine is None:
@@ -84,8 +84,6 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
         ConfigError: an argument is invalid.
     """
     parser = Parser(
-        prints_json=True,
-        prog=f"runner {argv[0]}",
         description="Execute all runs of a study; finished runs are skipped, interrupted ones resumed.",
     )
     add_runs(parser)
@@ -113,17 +111,15 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
     return arguments, launcher
 
 
-def _show_status(snapshot: Snapshot, runs: list[FrozenRun], as_json: bool) -> None:
+def _show_status(snapshot: Snapshot, runs: list[FrozenRun]) -> None:
     """Show the states of runs, including those that cannot be composed."""
     visible_runs = [run for run in snapshot.runs if run.refused or run in runs]
-
     lines = describe_states(snapshot, visible_runs, SubmittedJobs(snapshot).words)
-    if as_json:
-        print_json(lines)
-    elif out.is_terminal:
-        out.print(status(snapshot, visible_runs, lines))
+    if out.is_terminal:
+        print_status(snapshot, visible_runs, lines)
     else:
-        print_table("", (), [list(line.values()) for line in lines])
+        keys = tuple(RunLine.__annotations__)
+        print_table("", keys, [list(map(str, line.values())) for line in lines])
 
 
 def main(argv: list[str]) -> int:
@@ -143,7 +139,7 @@ def main(argv: list[str]) -> int:
     snapshot = find_snapshot(arguments, output_dir, arguments.status)
     runs = select_runs(snapshot, arguments.only)
     if arguments.status:
-        _show_status(snapshot, runs, arguments.json)
+        _show_status(snapshot, runs)
         return 0
     budget = TimeBudget(arguments.budget or math.inf, arguments.probe_seconds, rest)
     code = run_remaining(
@@ -157,7 +153,7 @@ def main(argv: list[str]) -> int:
         budget,
     )
     if code <= 1:
-        out.print(f"report   runner report {snapshot.name}{repeat_flags(arguments)}")
+        print_named("report", f"runner report {snapshot.name}{repeat_flags(arguments)}")
     refused = len(refused_among(snapshot, arguments.only))
     if refused and code == 0:
         out.print(
@@ -194,7 +190,7 @@ def run_remaining(
     counts = Counter(states.values())
     where = f"as jobs of {launcher.engine}" if launcher.engine else f"{jobs} in parallel"
     summary = ", ".join(f"{n} {name}" for name, n in counts.items())
-    out.print(f"study    {snapshot.name}: {summary}; running {len(remaining)}, {where}")
+    print_named("study", f"{snapshot.name}: {summary}; running {len(remaining)}, {where}")
     if active_runs:
         out.print(f"         {len(active_runs)} of these are still running from an earlier command")
     if counts["diverged"] and not failed:

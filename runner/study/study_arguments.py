@@ -77,7 +77,7 @@ def parse_words(parser: Parser, argv: list[str]) -> tuple[argparse.Namespace, La
     Raises:
         ConfigError: an argument is invalid.
     """
-    arguments = parser.parse_with_overrides(argv[1:], "study")
+    arguments = parser.parse_with_overrides(argv, "study")
     launcher, arguments.overrides = chosen_launcher(arguments.overrides)
     for word in arguments.overrides:
         key, _, value = word.lstrip("+").partition("=")

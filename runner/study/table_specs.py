@@ -10,6 +10,7 @@ from components.metrics.names import ScoreDirection, better
 from runner.study.figure_specs import FileName, StrictModel
 
 # metrics between the predictions of two runs
+Grid = dict[str, list[Any]]  # key -> values
 DISTANCES = frozenset({"distance", "distance_mean", "distance_sd", "distance_tv"})
 POOLED_KEY = "seed"  # grid key for replicates of the same cell
 PROBLEM_KEY = "problem"  # grid key for problems with their overrides
@@ -27,7 +28,7 @@ class Row(StrictModel):
     part: str | None = None
     experiment: str | None = None  # None for overrides without an experiment
     overrides: list[str] = []  # as on the command line: model.width=64
-    grid: dict[str, list[Any]] | None = None  # replaces the study's grid
+    grid: Grid | None = None  # replaces the study's grid
     # grid key -> value -> overrides of these cells only
     cells: dict[str, dict[Any, list[str]]] = {}
     # with --budget more important rows of a study are run first

@@ -18,7 +18,7 @@ from runner.sweep.search_space import params_to_overrides
 from runner.sweep.trials import completed_trials, describe_savings, metrics, pareto_front, several
 from runner.terminal.csv_cells import escape_table
 from runner.terminal.printer import number, out
-from runner.terminal.tables import print_table
+from runner.terminal.tables import print_named, print_table
 from runner.terminal.typed_values import format_typed
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def show_best(study: Study, folder: Path) -> float | None:
         return None
     out.print(f"study {study.study_name}: {len(done)} trials completed{others}")
     if savings := describe_savings(study):
-        out.print(f"steps    {savings}")
+        print_named("steps", savings)
     best = done[0]
     names = metrics(study)
     stars = front if several(study) else []
@@ -89,14 +89,14 @@ def show_best(study: Study, folder: Path) -> float | None:
         ],
     }
     if several(study):
-        out.print(f"front    {len(front)} of {len(done)} trials are Pareto optimal: ★")
+        print_named("front", f"{len(front)} of {len(done)} trials are Pareto optimal: ★")
     else:
-        out.print(
-            f"best     {number(best.values[0])} with {' '.join(params_to_overrides(best.params))}"
+        print_named(
+            "best", f"{number(best.values[0])} with {' '.join(params_to_overrides(best.params))}"
         )
     write_text(folder / BEST, OmegaConf.to_yaml(OmegaConf.create(facts)))
     write_report(study, folder)
-    out.print(f"written  {display_path(folder / BEST)}, trials.csv, report.html")
+    print_named("written", f"{display_path(folder / BEST)}, trials.csv, report.html")
     return None if several(study) else best.values[0]
 
 

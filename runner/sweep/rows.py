@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NotRequired
 
-from runner.record.facts import Facts, read_facts_or_warn
+from typing_extensions import TypedDict
+
+from runner.record.facts import Facts, ScoreLists, read_facts_or_warn
 from runner.record.folders import name_run
 from runner.record.scores import final_scores, pool
 from runner.statistics.standard_error import mean_columns
@@ -16,6 +18,18 @@ from runner.sweep.outcomes import JobOutcome
 if TYPE_CHECKING:
     import pandas as pd
 
+SweepRow = TypedDict(
+    "SweepRow",
+    {
+        "seeds": str,
+        "n": int,
+        "state": str,
+        "smoke": bool,
+        "best": NotRequired[bool],
+        "records": str,
+        "failed because": str,
+    },
+)
 # columns that do not distinguish rows
 OWN = ("seed", "output_dir", "data_dir", "tracking", "offline", "hydra.sweep.dir")
 
@@ -58,27 +72,29 @@ def sweep_frame(outcomes: Iterable[JobOutcome], best: Facts | None = None) -> pd
     return frame.join(others.drop(columns="seeds"))
 
 
-def _describe_row(jobs: list[JobOutcome], best: Facts | None) -> tuple[dict[str, float], Facts]:
+def _describe_row(jobs: list[JobOutcome], best: Facts | None) -> tuple[dict[str, float], SweepRow]:
     """Columns of a setting's row: scores over all finished seeds and replicates, and the others."""
     folders = dict.fromkeys(job.folder for job in jobs if job.folder is not None)
     records = {folder: read_facts_or_warn(folder) or {} for folder in folders}
     done = {job.folder for job in jobs if job.state == "done"}
     values = _pool_scores(facts for folder, facts in records.items() if folder in done)
-    row: Facts = {
+    trials = [set(trial["overrides"]) for trial in best["best"]] if best else []
+    failed = (job.message for job in jobs if job.state == "failed")
+    row: SweepRow = {
         "seeds": _join_distinct(", ", (job.values().get("seed", "") for job in jobs)),
         "n": max(map(len, values.values()), default=0),
         "state": describe_states(jobs),
         "smoke": any(facts.get("smoke") for facts in records.values()),
+        "best": any(trial <= set(job.overrides) for trial in trials for job in jobs),
+        "records": " ".join(map(name_run, records)),
+        "failed because": _join_distinct("; ", failed),
     }
-    if best is not None:
-        trials = [set(trial["overrides"]) for trial in best["best"]]
-        row["best"] = any(trial <= set(job.overrides) for trial in trials for job in jobs)
-    row["records"] = " ".join(map(name_run, records))
-    failed = (job.message for job in jobs if job.state == "failed")
-    return mean_columns(values, " SE"), row | {"failed because": _join_distinct("; ", failed)}
+    if best is None:
+        del row["best"]
+    return mean_columns(values, " SE"), row
 
 
-def _pool_scores(records: Iterable[Facts]) -> dict[str, list[float]]:
+def _pool_scores(records: Iterable[Facts]) -> ScoreLists:
     """Scores over all replicates, without scores of single tasks or classes."""
     pooled = pool(scores for facts in records for scores in final_scores(facts).values())
     return {name: each for name, each in pooled.items() if "/" not in name}

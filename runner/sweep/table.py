@@ -20,10 +20,11 @@ from runner.errors import ConfigError, display_path
 from runner.sweep.outcomes import JOBS_FOLDER, read_outcomes
 from runner.sweep.rows import describe_states, sweep_frame
 from runner.sweep.search_link import BEST, read_best
+from runner.terminal import json_lines
 from runner.terminal.arguments import Parser, existing_folder
 from runner.terminal.csv_cells import escape_table
 from runner.terminal.printer import format_estimate, out
-from runner.terminal.tables import fit_columns, print_json, print_table
+from runner.terminal.tables import fit_columns, print_json, print_named, print_table
 from runner.terminal.templates import environment
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
     if not best_is_shown:
         _show_rows(table)
         if search is not None:
-            out.print(f"search   {display_path(search[0])}/{BEST}, report.html")
+            print_named("search", f"{display_path(search[0])}/{BEST}, report.html")
     if table["smoke"].any():
         out.print(f"smoke    {SMOKE_NOTE}", style="yellow")
     failed = [job for job in outcomes if job.state == "failed"]
@@ -62,9 +63,9 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
         reason = job.message[:MAX_REASON_CHARACTERS]
         out.print(f"failed   job {job.number} ({settings}): {reason}", style="red")
     if (logs := sweep / ".submitit").is_dir():
-        out.print(f"logs     of each job: {display_path(logs)}")
+        print_named("logs", f"of each job: {display_path(logs)}")
     csv = display_path(sweep / "sweep.csv")
-    out.print(f"written  {csv}, sweep.html; runner sweep {display_path(sweep)}")
+    print_named("written", f"{csv}, sweep.html; runner sweep {display_path(sweep)}")
     return len(failed)
 
 
@@ -89,7 +90,12 @@ def _to_texts(table: pd.DataFrame, scores: list[str]) -> dict[str, list[str]]:
 
 
 def _show_rows(table: pd.DataFrame) -> None:
-    """Print the first rows and the scores that fit, with the numbers of hidden ones."""
+    """Print the first rows and the scores that fit, with the numbers of hidden ones; everything for
+    ``--json``.
+    """
+    if json_lines.is_installed():
+        print_json(table.to_dict("records"))
+        return
     names = _list_scores(table)
     shown = min(SHOWN, len(names))
     texts = _to_texts(table[:ROWS], names[:shown])
@@ -135,23 +141,20 @@ def _write(sweep: Path, table: pd.DataFrame, report: Path | None) -> None:
 
 def main(argv: list[str]) -> int:
     """Execute ``runner sweep <folder>``."""
-    parser = Parser(
-        prints_json=True, prog="runner sweep", description="Print the table of a sweep."
-    )
+    parser = Parser(description="Print the table of a sweep.")
     parser.add_argument(
         "folder",
         type=existing_folder,
         help="folder of the sweep, such as outputs/multirun/2026-11-24_13-40-00",
     )
-    arguments = parser.parse_args(argv[1:])
+    arguments = parser.parse(argv)
     sweep = arguments.folder
     if not (sweep / JOBS_FOLDER).is_dir():
         sweeps = sorted(path.parent.name for path in sweep.glob(f"*/{JOBS_FOLDER}"))
         near = f"; sweeps are: {', '.join(sweeps[-5:])}" if sweeps else ""
         raise ConfigError(f"{sweep}: not a sweep, because it has no folder {JOBS_FOLDER}/{near}")
     if arguments.json:
-        lines = sweep_frame(read_outcomes(sweep.resolve())).to_dict("records")
-        print_json({str(name): value for name, value in line.items()} for line in lines)
+        print_json(sweep_frame(read_outcomes(sweep.resolve())).to_dict("records"))
         return 0
     show(sweep.resolve())
     return 0

@@ -24,7 +24,7 @@ from runner.record.lease import is_leased, take_lease
 from runner.record.lease_holder import NAME
 from runner.record.lines import traces
 from runner.terminal.arguments import Parser, add_output_dir
-from runner.terminal.tables import print_table
+from runner.terminal.tables import print_named, print_table
 
 KINDS = {
     "smoke": "records of smoke runs",
@@ -33,6 +33,7 @@ KINDS = {
 }
 MLFLOW_ARTEFACT_FOLDER = "artefacts"  # written only by MLflow
 KEEP_MARKER_NAME = "keep"  # file created by users to keep a run
+COLUMNS = ("kind", "what", "size")
 SHOWN = 12  # largest number of printed files of each kind
 
 
@@ -148,7 +149,7 @@ def _list(litters: Iterable[Leftover], output_dir: Path) -> None:
             (kind, str(litter.path.relative_to(output_dir)), format_megabytes(litter.size))
             for litter in largest
         ]
-        print_table("", ("kind", "what", "size"), lines)
+        print_table("", COLUMNS, lines)
         if more := len(members) - len(largest):
             print(f"… and {more} more")
         print(
@@ -173,7 +174,6 @@ def _confirm() -> bool:
 def main(argv: list[str]) -> int:
     """List the files, ask for confirmation and remove them."""
     parser = Parser(
-        prog="runner clean",
         description="Removes "
         + "; ".join(f"{kind}: {meaning}" for kind, meaning in KINDS.items())
         + ". It lists them with "
@@ -184,7 +184,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--yes", action="store_true", help="remove without confirmation")
     parser.add_argument("--dry-run", action="store_true", help="list only")
     add_output_dir(parser, must_exist=True)
-    arguments = parser.parse_args(argv[1:])
+    arguments = parser.parse(argv)
     if wrong := [kind for kind in arguments.kind if kind not in KINDS]:
         raise ConfigError(f"clean: {wrong[0]} must be one of {', '.join(KINDS)}")
     output_dir = arguments.output_dir
@@ -200,5 +200,5 @@ def main(argv: list[str]) -> int:
         return 0
     sizes = [litter.size for litter in litters]
     gone = [size for litter, size in zip(litters, sizes, strict=True) if remove(litter)]
-    print(f"removed  {len(gone)} of {len(litters)}, {format_megabytes(sum(gone))}")
+    print_named("removed", f"{len(gone)} of {len(litters)}, {format_megabytes(sum(gone))}")
     return 0

@@ -14,26 +14,22 @@ from components.errors import DamagedFileError, DataUnavailableError
 from runner.errors import ConfigError, nearest
 from runner.terminal.arguments import Parser, existing_folder
 from runner.terminal.printer import complain, out
-from runner.terminal.tables import print_fact, print_table
+from runner.terminal.tables import print_named, print_table
+
+COLUMNS = ("file", "size", "location")
 
 
 class _FileProgressBar:
     """Progress bar of a download, with the interface expected by ``files.fetch``."""
 
+    total = 0  # bytes, set when a download begins
+
     def __init__(self, progress: Progress, name: str):
         self._progress = progress
         self._task = progress.add_task(name, total=None)
 
-    @property
-    def total(self) -> float | None:
-        return self._progress.tasks[self._task].total
-
-    @total.setter
-    def total(self, size: int) -> None:
-        self._progress.reset(self._task, total=size or None)  # another mirror restarts the download
-
     def update(self, size: int) -> None:
-        self._progress.advance(self._task, size)
+        self._progress.update(self._task, total=self.total or None, advance=size)
 
     def reset(self) -> None:
         self._progress.update(self._task, completed=0)
@@ -64,10 +60,10 @@ def _list(chosen: list[DataFile], data_dir: Path, verifies: bool) -> int:
                 state = f"DAMAGED, {state}"
                 damaged.append(str(error))
         lines.append((file.path, decimal(file.bytes), state))
-    print_table(f"Data files (data_dir={data_dir})", ("file", "size", "location"), lines)
+    print_table(f"Data files (data_dir={data_dir})", COLUMNS, lines)
     sources = dict.fromkeys((f.dataset, f.source, f.licence) for f in chosen)
     for dataset, source, licence in () if verifies else sources:
-        print_fact("source   ", f"{dataset}: {source}; licence: {licence}")
+        print_named("source", f"{dataset}: {source}; licence: {licence}")
     for message in damaged:
         complain(message)
     return 1 if damaged else 0
@@ -105,7 +101,7 @@ def _fetch(chosen: list[DataFile], data_dir: Path) -> int:
 
 def main(argv: list[str]) -> int:
     """Execute ``runner data``; return 1 if a file is damaged or not available, otherwise 0."""
-    parser = Parser(prog="runner data", description="List, download or verify data files.")
+    parser = Parser(description="List, download or verify data files.")
     parser.add_argument("action", choices=("list", "fetch", "verify"))
     parser.add_argument(
         "dataset", nargs="*", help="data sets, or all (default of list and verify: all)"
@@ -116,7 +112,7 @@ def main(argv: list[str]) -> int:
         default=default_data_dir(),
         help="default: RUNNER_DATA_DIR, otherwise data",
     )
-    arguments = parser.parse_args(argv[1:])
+    arguments = parser.parse(argv)
     if arguments.action == "fetch" and not arguments.dataset:
         names = ", ".join(dict.fromkeys(f.dataset for f in files.catalogue()))
         raise ConfigError(f"runner data fetch: a data set is missing; choose {names}, or all")

@@ -31,6 +31,7 @@ from runner.system.machine import (
     threads,
     torch_and_gpu,
 )
+from runner.terminal import json_lines
 from runner.terminal.arguments import Parser, add_output_dir, existing_folder
 from runner.terminal.tables import print_fact, print_json, print_marked
 from runner.tracking.schema import check_schema
@@ -141,12 +142,12 @@ def check_all(output_dir: Path, data_dir: Path) -> Findings:
     yield from data(data_dir)
 
 
-def report(findings: Findings, as_json: bool = False) -> dict[Level, int]:
+def report(findings: Findings) -> dict[Level, int]:
     """Print each finding when it is made, and count them by level."""
     counts = dict.fromkeys(COLOURS, 0)
     for finding in findings:
         counts[finding.level] += 1
-        if as_json:
+        if json_lines.is_installed():
             print_json([asdict(finding)])
             continue
         colour = COLOURS[finding.level]
@@ -159,8 +160,6 @@ def report(findings: Findings, as_json: bool = False) -> dict[Level, int]:
 def main(argv: list[str]) -> int:
     """Print the report; return 1 if there is a problem, otherwise 0."""
     parser = Parser(
-        prints_json=True,
-        prog="runner doctor",
         description="Check the environment for runs: Python, packages, threads, memory, GPU, MLflow's store, the output "
         "folder, and the data files with their checksums. Each line is ok, absent (data files), warning "
         "or problem, followed by the fix.",
@@ -173,9 +172,9 @@ def main(argv: list[str]) -> int:
         default=Path(os.environ.get("RUNNER_DATA_DIR", "data")),
         help="folder of data files (default: RUNNER_DATA_DIR, or data)",
     )
-    arguments = parser.parse_args(argv[1:])
+    arguments = parser.parse(argv)
 
-    counts = report(check_all(arguments.output_dir, arguments.data_dir), arguments.json)
+    counts = report(check_all(arguments.output_dir, arguments.data_dir))
     if not arguments.json:
         print(
             f"{counts['ok']} ok, {counts['absent']} absent, {counts['warning']} warnings, "

@@ -141,7 +141,6 @@ def open_when_ready(server: str, page: str) -> None:
 def main(argv: list[str]) -> int:
     """Serve until Ctrl-C; return 0, or 1 if MLflow failed."""
     parser = Parser(
-        prog="runner ui",
         description="Show recorded runs in MLflow's pages, served on this machine only (127.0.0.1). The store is "
         "mlflow.db in the output folder, or MLFLOW_TRACKING_URI if set.",
         epilog="On a remote machine: ssh -L 5000:127.0.0.1:5000 <machine>, then open the address locally. "
@@ -156,7 +155,7 @@ def main(argv: list[str]) -> int:
     parser.add_count("--port", f"port to serve on (default: {PORT})", PORT, most=65535)
     add_output_dir(parser, must_exist=True)
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
-    arguments = parser.parse_args(argv[1:])
+    arguments = parser.parse(argv)
     output_dir = arguments.output_dir
     uri = tracking_uri(output_dir)
     served = find_server(output_dir)

@@ -9,27 +9,22 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from runner.errors import ConfigError, nearest
-from runner.terminal import json_lines
 
 
 class Parser(argparse.ArgumentParser):
     """Parser of ``argparse`` with one-line errors, without the usage of the command.
 
-    Every command has the option ``--json``.  If the command does not print JSON itself
-    (``prints_json``), its tables and lines are converted by ``runner.terminal.json_lines``.
+    Every command has the option ``--json``; ``runner.commands.cli`` then converts the output.
     """
 
-    def __init__(self, *, prints_json: bool = False, **settings: Any):
+    def __init__(self, **settings: Any):
         super().__init__(**settings)
-        self.prints_json = prints_json
         self.add_argument("--json", action="store_true", help="print one JSON object per line")
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, and convert the output from now on if ``--json`` is given."""
-        namespace, others = super().parse_known_args(args, namespace)
-        if namespace.json and not self.prints_json:
-            json_lines.install()
-        return namespace, others
+    def parse(self, argv: list[str]) -> argparse.Namespace:
+        """Parse the words of a command in any order; the first word is its name."""
+        self.prog = f"runner {argv[0]}"
+        return self.parse_intermixed_args(argv[1:])
 
     def add_count(
         self, option: str, meaning: str, default: int | None = None, least: int = 1, most: int = 0
@@ -51,13 +46,13 @@ class Parser(argparse.ArgumentParser):
         """Add overrides, ``key=value``, with their meaning."""
         self.add_argument("overrides", nargs="*", default=[], metavar="key=value", help=meaning)
 
-    def parse_with_overrides(self, words: list[str], name: str) -> argparse.Namespace:
+    def parse_with_overrides(self, argv: list[str], name: str) -> argparse.Namespace:
         """Parse the argument ``name`` and overrides in any order.
 
         Raises:
             ConfigError: an argument is wrong, or several words are no overrides.
         """
-        given = self.parse_intermixed_args(words)
+        given = self.parse(argv)
         words = [getattr(given, name), *given.overrides]
         names = [word for word in words if "=" not in word and word[:1] != "~"] or words[:1]
         if len(names) > 1:
@@ -99,7 +94,7 @@ def add_output_dir(parser: argparse.ArgumentParser, *, must_exist: bool = False)
 
 def parse_output_dir(words: list[str]) -> tuple[Path, list[str]]:
     """Folder of records given by a command line, and its other words."""
-    parser = Parser(prints_json=True, add_help=False)
+    parser = Parser(add_help=False)
     add_output_dir(parser)
     try:
         given, others = parser.parse_known_args(words)

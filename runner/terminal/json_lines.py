@@ -1,15 +1,69 @@
 """Standard output as JSON Lines, for ``--json`` of commands that print tables and lines.
 
 A row of a table becomes an object with the names of the columns as keys and the cells as texts, and
-the title of the table, if it has one, under ``table``.  Any other line becomes ``{"message": …}``.
+the title of the table, if it has one, under ``table``; a named value becomes ``{name: value}``.
+Any other line becomes ``{"message": …}``.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from typing import Literal
+
+from typing_extensions import TypedDict
 
 from runner.terminal.streams import LineStream
+
+# names of values that commands print
+FactName = Literal[
+    "ahead",
+    "best",
+    "budget",
+    "check it",
+    "checks",
+    "chosen",
+    "code",
+    "columns",
+    "cost",
+    "figures",
+    "front",
+    "frozen",
+    "logs",
+    "note",
+    "packed",
+    "page",
+    "partial",
+    "plan",
+    "prices",
+    "problem",
+    "problems",
+    "recommended",
+    "refused",
+    "removed",
+    "report",
+    "result",
+    "rows",
+    "run it",
+    "search",
+    "skipped",
+    "source",
+    "steps",
+    "study",
+    "test it",
+    "the rest",
+    "tie",
+    "time",
+    "truth",
+    "written",
+]
+Fact = dict[FactName, str]  # with one name
+
+
+class Message(TypedDict):
+    """Line that is neither a row nor a fact."""
+
+    message: str
 
 
 class JsonLines(LineStream):
@@ -18,14 +72,13 @@ class JsonLines(LineStream):
     def format_line(self, line: str) -> str:
         if line.startswith("{"):
             return f"{line}\n"
-        message = {"message": line.strip()}
+        message = Message(message=line.strip())
         return f"{json.dumps(message, ensure_ascii=False)}\n" if line.strip() else ""
 
 
 def install() -> None:
     """Convert the standard output of this process from now on."""
-    if not is_installed():
-        sys.stdout = JsonLines(sys.stdout)
+    sys.stdout = JsonLines(sys.stdout)
 
 
 def is_installed() -> bool:

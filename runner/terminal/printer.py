@@ -11,7 +11,6 @@ from typing import IO, Any, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.panel import Panel
-from rich.rule import Rule
 from rich.segment import Segment
 from rich.text import Text
 
@@ -108,11 +107,8 @@ def count_each(label: str, parts: Sequence[T]) -> Iterator[T]:
 
 
 def headline(title: str) -> None:
-    """Print a horizontal rule with a title, which is not truncated without a terminal."""
-    if not out.is_terminal:
-        out.print(f"{title} ───")
-        return
-    out.print(Rule(Text(title), align="left"), width=min(out.width, 100))
+    """Print a title with a horizontal rule."""
+    out.print(f"{title} ".ljust(min(out.width, 100), "─"))
 
 
 def announce(title: str, message: str | Text) -> None:

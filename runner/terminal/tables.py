@@ -13,14 +13,18 @@ from itertools import zip_longest
 from typing import Any
 
 from runner.terminal import json_lines
+from runner.terminal.json_lines import FactName
 from runner.terminal.plain import plain_cell
 from runner.terminal.streams import is_terminal
+
+Rows = Iterable[Sequence[str]]
+Cells = Sequence[Sequence[str]]
 
 
 def print_table(
     title: str,
     header: Sequence[str],
-    rows: Iterable[Sequence[str]],
+    rows: Rows,
     *,
     has_header_in_pipe: bool = False,
 ) -> None:
@@ -31,7 +35,9 @@ def print_table(
     other column.
     """
     if json_lines.is_installed():
-        print_rows(title, header, rows)
+        names = list(map(column_key, header))
+        named = {"table": title} if title else {}
+        print_json(named | dict(zip_longest(names, row, fillvalue="")) for row in rows)
         return
     if not is_terminal(sys.stdout):
         for row in [header, *rows] if has_header_in_pipe else rows:
@@ -62,16 +68,12 @@ def print_table(
     out.print(table)
 
 
-def print_rows(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print an object for each row of a table; names of columns get underscores for spaces."""
-    names = [
-        name.strip().lower().replace(" ", "_") or f"column_{i}" for i, name in enumerate(header)
-    ]
-    table = {"table": title} if title else {}
-    print_json(table | dict(zip_longest(names, row, fillvalue="")) for row in rows)
+def column_key(heading: str) -> str:
+    """Key of a column in the objects of a table."""
+    return heading.strip().lower().replace(" ", "_")
 
 
-def fit_columns(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
+def fit_columns(rows: Cells, width: int) -> list[int] | None:
     """Widths of columns with complete words, and complete cells in the first; None if too wide."""
     columns = list(zip_longest(*rows, fillvalue=""))
     ranges = [_width_range(cells) for cells in columns]
@@ -102,7 +104,7 @@ def _share(ranges: Sequence[tuple[int, int]], spare: int) -> list[int]:
     return widths
 
 
-def _print_blocks(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def _print_blocks(title: str, header: Sequence[str], rows: Rows) -> None:
     from rich.text import Text
 
     from runner.terminal.printer import out
@@ -120,10 +122,15 @@ def _print_blocks(title: str, header: Sequence[str], rows: Iterable[Sequence[str
 
 def print_fact(head: str, text: str) -> None:
     """Print text after a head, formatted by ``indent_below``."""
+    print(indent_below(head, text))
+
+
+def print_named(name: FactName, value: object) -> None:
+    """Print a value after its name, or an object with this key for ``--json``."""
     if json_lines.is_installed():
-        print_json([{head.strip().rstrip(":"): text}])
+        print_json([{name: value}])
     else:
-        print(indent_below(head, text))
+        print_fact(f"{name:<8} ", str(value))
 
 
 def print_marked(mark: str, colour: str, head: str, text: str) -> None:
@@ -156,12 +163,12 @@ def indent_below(head: str, text: str) -> str:
     )
 
 
-def measure_words(cells: Sequence[Sequence[str]]) -> int:
+def measure_words(cells: Cells) -> int:
     """Smallest width of a terminal that does not cut words of a table in a box."""
     return 1 + sum(3 + _width_range(column)[0] for column in zip(*cells, strict=True))
 
 
-def print_boxed(cells: Sequence[Sequence[str]], bold: str, section: int) -> None:
+def print_boxed(cells: Cells, bold: str, section: int) -> None:
     """Print a table in a box without cutting words; the terminal wraps lines that are too wide.
 
     Args:

@@ -24,6 +24,7 @@ from runner.errors import ConfigError, first_line
 from runner.record.checks import verdict
 from runner.record.facts import Facts, flatten, load_facts, read_config
 from runner.record.lines import Line, read_lines
+from runner.record.scores import ByReplicate
 from runner.statistics.standard_error import mean_se
 from runner.tracking.names import cut, key, keys
 
@@ -154,9 +155,9 @@ class RecordContent:
         return int(datetime.fromisoformat(self.facts["started"]).timestamp() * 1000)
 
     @cached_property
-    def _before(self) -> dict[int, float]:
+    def _before(self) -> ByReplicate:
         """Start of each replicate on the run's clock in seconds: the total of earlier replicates."""
-        lasts: dict[int, float] = {}
+        lasts: ByReplicate = {}
         for line in self.lines if self.is_looped else ():
             lasts[line["replicate"]] = max(line["time"], lasts.get(line["replicate"], 0.0))
         order = sorted(lasts)

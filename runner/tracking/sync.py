@@ -47,7 +47,6 @@ def main(argv: list[str]) -> int:
         ConfigError: a run does not exist.
     """
     parser = Parser(
-        prog="runner sync",
         description="Upload recorded runs to MLflow. Invalid records are reported; all others are uploaded.",
         epilog="Exit code 0, 1 if the server is not reachable or a record is invalid, 2 for invalid arguments.",
     )
@@ -59,7 +58,7 @@ def main(argv: list[str]) -> int:
     meaning = f"time limit per run in seconds (default: {SECONDS})"
     parser.add_count("--timeout", meaning, SECONDS, most=86400)
     add_output_dir(parser, must_exist=True)
-    arguments = parser.parse_args(argv[1:])
+    arguments = parser.parse(argv)
     output_dir = arguments.output_dir
     folders = [find(run, output_dir) for run in arguments.run] or runs(output_dir)
     if not folders:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import runner
-from runner.commands.sub_commands import COMMANDS
+from runner.catalogue.sub_commands import COMMANDS
 
 PACKAGE = Path(runner.__file__).parent
 SKILL = (PACKAGE / "SKILL.md").read_text("utf-8")

@@ -18,7 +18,7 @@ from support.runs.printed_commands import PAGES, ROOT, Printed, files, list_prin
 from components.errors import DataUnavailableError
 from runner.catalogue.declarations import read_index
 from runner.catalogue.list_and_show import GROUPS, options
-from runner.commands.sub_commands import COMMANDS
+from runner.catalogue.sub_commands import COMMANDS
 from runner.compose.compose import compose
 from runner.compose.job import build
 from runner.compose.resolve import resolve

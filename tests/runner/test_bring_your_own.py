@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.runs.user_folder import run_python
+from support.runs.user_folder import run_command, run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples" / "bring_your_own"
@@ -80,12 +80,10 @@ def test_page_shows_the_described_files():
 @pytest.mark.slow
 @pytest.mark.parametrize("command", RUNS)
 def test_every_command_runs(command, folder):
-    words = [*shorten(command), "tracking=false", "output_dir=out"]
+    words = [*shorten(command), "output_dir=out"]
     for package in (package for key, package in PACKAGES.items() if key in words):
         pytest.importorskip(package, reason=f"{package} is not installed")
-    done = run_python(["-m", "runner.commands.cli", *words], folder)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "record" in done.stdout
+    assert "record" in run_command(words, folder)
 
 
 @pytest.mark.slow  # 17 s
@@ -96,13 +94,9 @@ def test_first_command_shows_the_accuracy_of_the_network(folder):
     accuracy = float(plain.stdout.split()[-1])
     first = RUNS[0].replace("weights.safetensors", "plain.safetensors")
     words = [word for word in shorten(first) if not word.startswith("dataset.n_test")]
-    done = run_python(
-        ["-m", "runner.commands.cli", *words, "tracking=false", "output_dir=plain"],
-        folder,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    shown = re.search(r"│ accuracy +│ +([\d.]+)", done.stdout)
+    printed = run_command([*words, "output_dir=plain"], folder)
+    shown = re.search(r"│ accuracy +│ +([\d.]+)", printed)
     assert shown
     assert float(shown.group(1)) == pytest.approx(accuracy, abs=1e-9)
     assert accuracy > 0.3
-    assert "robust_accuracy" in done.stdout
+    assert "robust_accuracy" in printed

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from support.runs.user_folder import run_python
+from support.runs.user_folder import run_command, run_python
 
 ROOT = Path(__file__).resolve().parent
 while not (ROOT / "pyproject.toml").exists():
@@ -48,12 +48,9 @@ def write_files(text: str, folder: Path) -> dict[str, str]:
 
 def run_as_printed(text: str, folder: Path) -> str:
     (command,) = RUN_COMMAND.findall(text)
-    done = run_python(
-        ["-m", "runner.commands.cli", *shlex.split(command)[1:], "tracking=false"], folder
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "record" in done.stdout
-    return done.stdout
+    printed = run_command(shlex.split(command)[1:], folder)
+    assert "record" in printed
+    return printed
 
 
 def test_complete_component_runs(tmp_path):
@@ -116,8 +113,7 @@ def test_example_of_a_kernel_runs(tmp_path):
 def test_gpytorch_kernel_runs(tmp_path):
     (command,) = re.findall(r"^    runner (.*model=gpytorch_gp.*)$", read("choose.md"), re.M)
     words = shlex.split(command, comments=True)
-    done = run_python(["-m", "runner.commands.cli", *words, "tracking=false"], tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_command(words, tmp_path)
     (record,) = (tmp_path / "outputs").glob("*/*/config.yaml")
     assert "RBFKernel + PeriodicKernel" in record.read_text()
 
@@ -128,9 +124,6 @@ def test_own_table_runs(tmp_path):
     assert csv == read("examples/bring_your_own/customers.csv")
     (tmp_path / "customers.csv").write_text(csv, encoding="utf-8")
     (command,) = re.findall(r"^    (runner dataset=csv .*)$", text, re.M)
-    done = run_python(
-        ["-m", "runner.commands.cli", *shlex.split(command)[1:], "tracking=false"], tmp_path
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "age: numbers; city: 3 texts; income: numbers; owner: true or false" in done.stdout
+    printed = run_command(shlex.split(command)[1:], tmp_path)
+    assert "age: numbers; city: 3 texts; income: numbers; owner: true or false" in printed
     assert list(tmp_path.glob("outputs/*/*/figures/*.png"))

@@ -33,7 +33,7 @@ from runner.study.study import run_remaining
 from runner.study.table_specs import Row
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.printer import number
-from runner.terminal.tables import print_fact
+from runner.terminal.tables import print_named
 
 KEYS = Path(__file__).with_name("suite.yaml")
 LEAST_ESS = 2500  # the error of the truth is a fifth of the tolerance, 0.1 standard deviations
@@ -44,7 +44,7 @@ def main(argv: list[str]) -> int:
     """Run the methods, write the page and recommend one; return exit code 1 if none is
     recommended.
     """
-    parser = Parser(prog="runner fit", description="Recommends a method for your density or model.")
+    parser = Parser(description="Recommends a method for your density or model.")
     parser.add_argument("model", help="FILE.py:FUNCTION of torch, NumPyro, PyMC; FILE.stan")
     parser.add_overrides("keys of the dataset: dataset.dim=2")
     parser.add_argument("--data", help="JSON file: keywords of the function, or Stan's data")
@@ -53,11 +53,11 @@ def main(argv: list[str]) -> int:
     parser.add_count("--jobs", "parallel runs (default: one per core)", os.cpu_count())
     plugins.add_own_options(parser, "a module with methods of your own for --methods")
     add_output_dir(parser)
-    given = parser.parse_with_overrides(argv[1:], "model")
+    given = parser.parse_with_overrides(argv, "model")
     base = load_suite("posteriors_small")
     budget = base.budget(given.budget)
     rows = choose_rows(base.rows, given.methods)
-    print_fact("plan     ", f"a long run for the truth, then methods: {len(rows)}")
+    print_named("plan", f"a long run for the truth, then methods: {len(rows)}")
     name, words = describe_file(given.model, given.data)
     given.overrides += words
     given.plugin, words = split_plugins(given)
@@ -71,7 +71,7 @@ def main(argv: list[str]) -> int:
     digest = zlib.crc32(" ".join([density.name, *words]).encode())
     suite = suite.model_copy(update={"name": f"fit_{name}_{digest:08x}"})
     moments, truth = find_truth(suite, density.names, given)
-    print_fact("truth    ", truth)
+    print_named("truth", truth)
     suite.problems[name] += moments
     snapshot = run_rows(suite, budget, rows, given.methods or "all", given)
     lines = read_lines(suite, budget, [snapshot])
@@ -79,11 +79,11 @@ def main(argv: list[str]) -> int:
     print_board(board)
     chosen = recommend(board)
     advice = chosen or NOTHING
-    print_fact("recommended ", advice)
+    print_named("recommended", advice)
     described = {"description": f"Recommended: {advice}. Truth: {truth}.", "rows": rows}
     board = replace(board, suite=suite.model_copy(update=described))
     path = snapshot.output_dir / GROUP / suite.name / f"{budget}.html"
-    print_fact("page     ", str(page.write(board, path)))
+    print_named("page", page.write(board, path))
     return int(not chosen)
 
 

@@ -1,1 +1,1 @@
-"""JSON Schemas of experiments, studies and suites."""
+"""JSON Schemas of experiments, studies, suites and outputs."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from components import registry
 from runner import CONF
-from runner.arena.schemas.types import DEFINITIONS, Schema, only_keys, parse_words
+from runner.arena.schemas.types import DEFINITIONS, Schema, Schemas, only_keys, parse_words
 from runner.catalogue.class_declaration import ClassDeclaration
 from runner.catalogue.declarations import CONFIG, catalogue, read_index
 from runner.catalogue.list_and_show import explain_keys, find_file, read_keys
@@ -19,7 +19,7 @@ from runner.catalogue.settings import BudgetKeys
 
 def _describe_keys(
     fields: Mapping[str, str], comments: Mapping[str, str], defaults: Mapping[str, Any]
-) -> dict[str, Schema]:
+) -> Schemas:
     return {
         key: parse_words(words)
         | {"description": comments.get(key, ""), "default": defaults.get(key)}
@@ -42,7 +42,7 @@ def reference(role: str, name: str) -> Schema:
     return {"$ref": f"#/$defs/{role}~1{name}"}
 
 
-def define_components() -> dict[str, Schema]:
+def define_components() -> Schemas:
     """Definitions of all components, and of two schemas for each role.
 
     ``model`` is a nested component, a name or a mapping; ``model/`` has the keys of any model.
@@ -50,7 +50,7 @@ def define_components() -> dict[str, Schema]:
     definitions = dict(DEFINITIONS)
     for role in registry.ROLES:
         members = {one.name: describe_component(one) for one in catalogue(role)}
-        keys: dict[str, Schema] = {key: {} for one in members.values() for key in one["properties"]}
+        keys: Schemas = {key: {} for one in members.values() for key in one["properties"]}
         definitions |= {f"{role}/{name}": schema for name, schema in members.items()}
         definitions[f"{role}/"] = only_keys(keys) | {"type": ["object", "null"]}
         # a mapping without a name changes keys of the default component
@@ -67,7 +67,7 @@ def define_components() -> dict[str, Schema]:
     return definitions
 
 
-def describe_run_keys() -> dict[str, Schema]:
+def describe_run_keys() -> Schemas:
     """Schemas of the run-level keys."""
     fields = dict(read_index()[CONFIG].fields)
     del fields["experiment"]  # chosen on the command line

@@ -6,13 +6,14 @@ import re
 from typing import Any
 
 Schema = dict[str, Any]
+Schemas = dict[str, Schema]  # by name
 INTERPOLATION: Schema = {"$ref": "#/$defs/interpolation"}
 RATIO: Schema = {"$ref": "#/$defs/ratio"}
-DEFINITIONS: dict[str, Schema] = {
+DEFINITIONS: Schemas = {
     "interpolation": {"type": "string", "pattern": r"^\$\{.*\}$"},
     "ratio": {"type": "string", "pattern": r"^\s*-?[\d.eE+-]+\s*/\s*[\d.eE+-]+\s*$"},  # 8/255
 }
-SIMPLE: dict[str, Schema] = {
+SIMPLE: Schemas = {
     "boolean": {"type": "boolean"},
     "null": {"type": "null"},
     "text": {"type": "string"},
@@ -69,6 +70,6 @@ def _parse(text: str, alternatives: list[str]) -> Schema:
     return {"enum": [*names, *(float(name) for name in names if NUMBER.fullmatch(name))]}
 
 
-def only_keys(properties: dict[str, Schema]) -> Schema:
+def only_keys(properties: Schemas) -> Schema:
     """Schema of a mapping with no other keys."""
     return {"type": "object", "properties": properties, "additionalProperties": False}

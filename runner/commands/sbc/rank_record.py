@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from components.metrics.rank_uniformity import RankSummary, summarise, worst_p
-from runner.catalogue.settings import sign
+from runner.catalogue.settings import Values, sign
 from runner.commands.sbc.fits import RankSettings, Row
 from runner.disk.atomic import replace_file, write_text
 from runner.disk.lock import try_lock
@@ -29,7 +28,7 @@ RANKS = "ranks.jsonl"
 FACTS = "sbc.json"
 
 
-def name_folder(config: dict[str, Any], data: str, settings: RankSettings) -> str:
+def name_folder(config: Values, data: str, settings: RankSettings) -> str:
     """``<inference>-<model>-<dataset>-<hash>``, with a hash of everything that determines the ranks."""
     text = json.dumps([sign(config, data), asdict(settings)])
     chosen = [config[role]["name"] for role in ("inference", "model", "dataset")]
@@ -37,7 +36,7 @@ def name_folder(config: dict[str, Any], data: str, settings: RankSettings) -> st
 
 
 @contextmanager
-def open_ranks(folder: Path, facts: dict[str, Any], fresh: bool) -> Iterator[dict[int, Row]]:
+def open_ranks(folder: Path, facts: Values, fresh: bool) -> Iterator[dict[int, Row]]:
     """Existing rows by data set; within the context this process has exclusive access to the folder.
 
     Raises:
@@ -73,7 +72,7 @@ def add_row(folder: Path, row: Row) -> None:
 
 
 LEVEL = 0.01  # significance level of the joint test of all quantities
-HEADER = ("quantity", "p (χ²)", "p (KS)", "spread", "coverage of 90 %", "")
+HEADER = ("quantity", "p (χ²)", "p (KS)", "spread", "coverage of 90 %", "verdict")
 SEED = 1
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
 
+from runner.catalogue.settings import Values
 from runner.disk import conf_folders
 from runner.errors import ConfigError
 from runner.terminal.arguments import Parser
@@ -13,9 +13,9 @@ from runner.terminal.arguments import Parser
 INTERRUPTED = 130
 
 
-def _parser() -> Parser:
+def main(argv: list[str]) -> int:
+    """Calibrate one config; return the exit code."""
     parser = Parser(
-        prog="runner sbc",
         description="Simulation-based calibration (Talts et al. 2018; Modrák et al. 2023). θ* is drawn from the prior of the "
         "model, and labels are simulated given θ* at the inputs of the dataset. The inference is fitted to them, and the rank "
         "of each true value among independent posterior draws is recorded. For correct posteriors the ranks are uniform. "
@@ -39,12 +39,7 @@ def _parser() -> Parser:
     parser.add_count("--jobs", "processes (1)", 1)
     parser.add_argument("--check", action="store_true", help="exit code 1 if rejected, for CI")
     conf_folders.add_option(parser)
-    return parser
-
-
-def main(argv: list[str]) -> int:
-    """Calibrate one config; return the exit code."""
-    arguments = _parser().parse_intermixed_args(argv[1:])
+    arguments = parser.parse(argv)
     _check_arguments(arguments)
     from components.errors import ConfigMismatchError, DataUnavailableError
 
@@ -82,13 +77,14 @@ def _calibrate(arguments: Namespace) -> int:
     from runner.compose.resolve import resolve_words
     from runner.record.code import commit, identity, versions
     from runner.terminal.printer import show_count
+    from runner.terminal.tables import print_named
 
     words = list(arguments.words)
     settings = RankSettings(arguments.draws, arguments.inputs)
     fitter = Fitter(resolve_words(words, ONCE), settings)
     job = fitter.job
     for note in job.notes:
-        print(f"note     {note}")
+        print_named("note", note)
     name = name_folder(job.config, job.data, settings)
     folder = Path(job.settings.output_dir) / FOLDER / name
     facts = {
@@ -120,7 +116,7 @@ def _calibrate(arguments: Namespace) -> int:
     return _conclude(folder, done, arguments)
 
 
-def _conclude(folder: Path, done: list[dict[str, Any]], arguments: Namespace) -> int:
+def _conclude(folder: Path, done: list[Values], arguments: Namespace) -> int:
     """Print and write the results; return the exit code."""
     from runner.commands.sbc.rank_record import HEADER, RankResults, write_results
     from runner.terminal.tables import print_table
@@ -128,7 +124,7 @@ def _conclude(folder: Path, done: list[dict[str, Any]], arguments: Namespace) ->
     results = RankResults.of_rows(done, arguments.draws, arguments.bins)
     if results.ranks:
         write_results(folder, results)
-        print_table("", [*HEADER[:-1], "verdict"], results.cells())
+        print_table("", HEADER, results.cells())
     print(results.conclude())
     print(folder)
     return 1 if arguments.check and results.is_refused else 0

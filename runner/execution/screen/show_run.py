@@ -18,7 +18,7 @@ from components.metrics.names import without_costs
 from runner.catalogue.settings import Values
 from runner.compose.expand import all_parts, component_defaults, parse_keys
 from runner.record.checks import combine_checks, tally
-from runner.record.facts import Facts
+from runner.record.facts import REQUIRED_KEY_TYPES, Facts, ScoreLists
 from runner.statistics.standard_error import mean_se
 from runner.terminal import json_lines
 from runner.terminal.printer import announce, format_estimate, note, out
@@ -28,6 +28,7 @@ from runner.terminal.typed_values import format_typed
 if TYPE_CHECKING:
     from runner.compose.resolve import ResolvedConfig
     from runner.tracking.handover import Handover
+PRINTED_TYPES = {"record": str, **REQUIRED_KEY_TYPES}  # of the object of a run
 WIDE = 8  # largest number of readable columns
 TREE_WIDTH = 100  # columns at which the tree of settings is folded
 PARTS = 20  # largest number of tasks or parameters in the table of results
@@ -105,7 +106,7 @@ def show_record(job: ResolvedConfig, facts: Facts, handover: Handover | None) ->
 
 def show_result(
     job: ResolvedConfig,
-    result: Mapping[str, list[float]],
+    result: ScoreLists,
     printed: Mapping[str, str] | None = None,
     reason: str = "",
 ) -> None:

@@ -24,6 +24,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from runner.disk.atomic import write_bytes
+from runner.execution.storage.packing import Tensors
 
 BLOCK_BYTES = 2**20  # bytes
 PREFIX = "block-"
@@ -48,7 +49,7 @@ class RowBlocks:
     def newest(self) -> BlockFile | None:
         return self.written[-1] if self.written else None
 
-    def rest(self, traces: Mapping[str, Tensor], folder: Path, name: str) -> dict[str, Tensor]:
+    def rest(self, traces: Mapping[str, Tensor], folder: Path, name: str) -> Tensors:
         """Rows for the checkpoint: the rows of each trace [N, …] that are not in a block.
 
         If they reach ``BLOCK_BYTES`` bytes, they are written as a block of this name instead.
@@ -84,13 +85,13 @@ class RowBlocks:
                 file.unlink()
 
     @classmethod
-    def read(cls, folder: Path, newest: BlockFile | None) -> tuple[RowBlocks, dict[str, Tensor]]:
+    def read(cls, folder: Path, newest: BlockFile | None) -> tuple[RowBlocks, Tensors]:
         """Newest block with all earlier ones, and their rows [N, …] of each trace.
 
         Raises:
             ValueError, SafetensorError: a block is damaged or missing.
         """
-        chain: list[tuple[BlockFile, dict[str, Tensor]]] = []
+        chain: list[tuple[BlockFile, Tensors]] = []
         while newest is not None:
             file = folder / Path(newest.file).name
             try:

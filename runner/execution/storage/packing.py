@@ -13,6 +13,7 @@ from components.contracts.states import NOT_CHECKPOINTED, PLACED, InPlaceLoadabl
 from components.contracts.traces import Trace
 
 CPU = torch.device("cpu")
+Tensors = dict[str, Tensor]  # by name
 
 
 def pack(value: Any, tensors: dict[str, Tensor | Trace], path: str = "state") -> Any:
@@ -52,9 +53,7 @@ def _stored_fields(value: Any) -> list[dataclasses.Field[Any]]:
     return [f for f in dataclasses.fields(value) if NOT_CHECKPOINTED not in f.metadata]
 
 
-def unpack(
-    skeleton: Any, tensors: dict[str, Tensor], template: Any, device: torch.device = CPU
-) -> Any:
+def unpack(skeleton: Any, tensors: Tensors, template: Any, device: torch.device = CPU) -> Any:
     """Inverse of ``pack``; modules and optimizers of ``template``, a new state, are loaded in place.
 
     A tensor is placed on the device of the same tensor in the new state.  If the new state lacks it,
@@ -85,7 +84,7 @@ def unpack(
 
 
 def _unpack_dict(
-    content: Any, tensors: dict[str, Tensor], template: Any, device: torch.device
+    content: Any, tensors: Tensors, template: Any, device: torch.device
 ) -> dict[Any, Any]:
     fresh = template if isinstance(template, dict) else {}
     factory = fresh.default_factory if isinstance(fresh, defaultdict) else None
@@ -97,9 +96,7 @@ def _unpack_dict(
     return result
 
 
-def _unpack_items(
-    content: Any, tensors: dict[str, Tensor], template: Any, device: torch.device
-) -> list[Any]:
+def _unpack_items(content: Any, tensors: Tensors, template: Any, device: torch.device) -> list[Any]:
     # A list that grew since the fresh state was made takes its last element as the pattern for the
     # rest.
     patterns = template if isinstance(template, list | tuple) and template else [None]
@@ -110,7 +107,7 @@ def _unpack_items(
 
 
 def _unpack_dataclass(
-    parts: dict[str, Any], tensors: dict[str, Tensor], template: Any, device: torch.device
+    parts: dict[str, Any], tensors: Tensors, template: Any, device: torch.device
 ) -> Any:
     """Restore a dataclass; fields missing from the checkpoint keep the values of the new state."""
     values = {}

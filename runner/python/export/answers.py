@@ -6,7 +6,6 @@ generator for each chunk of rows, so that the same rows have the same prediction
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -30,7 +29,7 @@ from runner.errors import ConfigError
 from runner.python.export.answer_frames import frame_of_clusters, frame_of_predictive
 from runner.python.export.new_rows import to_documents, to_inputs
 from runner.python.export.restored import RestoredRun
-from runner.python.export.series_answers import SeriesAnswers
+from runner.python.export.series_answers import Probes, SeriesAnswers
 
 PROBES = 32  # number of rows for the comparison of a rebuilt model
 
@@ -95,7 +94,7 @@ class LabelAnswers:
         classes = split.classes if split.n_classes > 1 else []
         return frame_of_predictive(predictive, split.task_names, classes)
 
-    def probes(self) -> Iterator[tuple[Any, ...]]:
+    def probes(self) -> Probes:
         """Predictions at test rows for each replicate and variant trained side by side."""
         posterior = self.run.posterior
         for r, member in enumerate(posterior if isinstance(posterior, tuple) else (posterior,)):
@@ -129,7 +128,7 @@ class TopicAnswers:
         names = [f"topic {k + 1}" for k in range(proportions.shape[1])]
         return pd.DataFrame(proportions.cpu().tolist(), columns=names)
 
-    def probes(self) -> Iterator[tuple[Any, ...]]:
+    def probes(self) -> Probes:
         """Predictions for test documents."""
         yield (self.problem.test.part(slice(0, PROBES), 1.0),)
 
@@ -162,7 +161,7 @@ class ClusterAnswers:
         """One row per input: cluster, probabilities and log density."""
         return frame_of_clusters(*self.ask(to_inputs(rows, self.columns, where)))
 
-    def probes(self) -> Iterator[tuple[Any, ...]]:
+    def probes(self) -> Probes:
         """Predictions for test rows."""
         if isinstance(self.problem.test, Rows):
             yield (self.problem.test.x[:PROBES].flatten(1),)

@@ -21,7 +21,7 @@ from components.problems.unlabelled import Unlabelled
 from components.series.forecasting import Classes, Forecasting
 from components.series.sequence import Sequence
 from components.topics.corpus import Corpus
-from runner.python.export.model_file import Tensors
+from runner.execution.storage.packing import Tensors
 
 MOST_VALUES = 2**28  # largest tensor of noise, 2 GiB in float64
 TEST_ROWS = 2  # size of a test set

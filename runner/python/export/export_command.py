@@ -13,9 +13,9 @@ from runner.terminal.arguments import Parser, add_output_dir, existing_folder
 SUFFIX = ".zip"
 
 
-def _parser() -> Parser:
+def main(argv: list[str]) -> int:
+    """Export a run; return exit code 0."""
     parser = Parser(
-        prog="runner export",
         description="Write the posterior of a run to one file that predicts without data or record: weights in safetensors, "
         "config, columns and a model card in Markdown, without code or pickle. Before writing, the model is rebuilt from the "
         "file's content and must predict the same numbers. Training rows are included only if the posterior requires them. "
@@ -39,12 +39,7 @@ def _parser() -> Parser:
         help="with --mlflow: add a version of the registered model NAME",
     )
     plugins.add_own_options(parser, "a module with components of the run")
-    return parser
-
-
-def main(argv: list[str]) -> int:
-    """Export a run; return exit code 0."""
-    arguments = _parser().parse_intermixed_args(argv[1:])
+    arguments = parser.parse(argv)
     if arguments.register is not None and not arguments.mlflow:
         raise ConfigError("export: --register requires --mlflow; add it")
     if arguments.file is None and not arguments.mlflow:

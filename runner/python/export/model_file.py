@@ -14,13 +14,13 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load, save
-from torch import Tensor
 from typing_extensions import TypedDict
 
 from runner.disk.atomic import write_bytes
 from runner.disk.plain_file import parse_json
 from runner.disk.zips import open_zip
 from runner.errors import ConfigError, first_mistake
+from runner.execution.storage.packing import Tensors
 from runner.terminal.plain import plain
 
 FORMAT = 1  # version of the format; a reader refuses others
@@ -40,7 +40,6 @@ LIMITS = {
 KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 MOST_RATIO = 100  # largest compression ratio; a state in JSON has 10
 WHEN = (2000, 1, 1, 0, 0, 0)  # time of each file, fixed so that equal models give equal files
-Tensors = dict[str, Tensor]  # by name
 
 
 class ModelFacts(TypedDict):

@@ -14,11 +14,12 @@ from runner.python.runs_table import WRITERS, to_csv
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.tables import print_json
 
+PredictedRow = dict[str, float | str | None]  # by column of the predictions
 
-def _parser() -> Parser:
+
+def main(argv: list[str]) -> int:
+    """Predict the rows of a file; return exit code 0."""
     parser = Parser(
-        prints_json=True,
-        prog="runner predict",
         description="Predict with a run, or with a file written by runner export: mean, sd and quantiles of real labels and "
         "series, class and probabilities, cluster and probabilities, or proportions of topics; one line per row, in the units "
         "of the data. A file requires neither data nor a record. It is verified, and it contains no code.",
@@ -46,12 +47,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("--card", action="store_true", help="print the model card and exit")
     plugins.add_own_options(parser, "a module with components of the model")
-    return parser
-
-
-def main(argv: list[str]) -> int:
-    """Predict the rows of a file; return exit code 0."""
-    arguments = _parser().parse_intermixed_args(argv[1:])
+    arguments = parser.parse(argv)
     plugins.import_plugins(arguments.plugin, "--plugin")
     file = Path(arguments.model)
     with scratch_folder() as folder:
@@ -76,7 +72,8 @@ def main(argv: list[str]) -> int:
             variant=arguments.variant,
         )
     if arguments.json:
-        print_json(frame.astype(object).to_dict("records"))
+        rows: list[PredictedRow] = frame.astype(object).to_dict("records")  # type: ignore[assignment]
+        print_json(rows)
         return 0
     if arguments.to is None:
         sys.stdout.write(to_csv(frame).decode())

@@ -25,8 +25,9 @@ from runner.errors import ConfigError, RunFailure
 from runner.execution import checkpoint
 from runner.execution.assembly import build_model, load_problem
 from runner.execution.rng import Streams
+from runner.execution.storage.packing import Tensors
 from runner.python.export.described_problem import check_problem, unpack_problem
-from runner.python.export.model_file import ModelFile, Tensors
+from runner.python.export.model_file import ModelFile
 from runner.record.facts import Facts
 from runner.terminal import printer
 

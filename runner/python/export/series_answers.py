@@ -26,6 +26,8 @@ from runner.python.export.restored import RestoredRun
 MOST_AHEAD = 10_000  # longest horizon of a forecast
 PROBED_TIMES = 5  # number of probed times if the horizon is unknown
 
+Probes = Iterator[tuple[Any, ...]]
+
 
 @dataclass(frozen=True)
 class SeriesAnswers:
@@ -54,7 +56,7 @@ class SeriesAnswers:
         with torch.no_grad():
             return self.posterior.forecast(series, horizon, self.run.rng.at("evaluation", 0))
 
-    def probes(self) -> Iterator[tuple[Any, ...]]:
+    def probes(self) -> Probes:
         """Forecasts of test times; the last regressors and inputs are repeated."""
         problem = self.problem
         if isinstance(problem, Forecasting):

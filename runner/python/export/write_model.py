@@ -17,9 +17,10 @@ from runner.commands.resume import read_run_config
 from runner.compose.expand import all_parts
 from runner.disk.plain_file import read_plain
 from runner.errors import ConfigError
+from runner.execution.storage.packing import Tensors
 from runner.python.export.answers import Answers, TopicAnswers, answers_of
 from runner.python.export.described_problem import pack_problem
-from runner.python.export.model_file import ModelFacts, ModelFile, Tensors, nonfinite_names
+from runner.python.export.model_file import ModelFacts, ModelFile, nonfinite_names
 from runner.python.export.restored import RestoredRun, rebuild
 from runner.python.export.series_answers import SeriesAnswers
 from runner.record.checks import combine_checks, verdict

@@ -42,6 +42,7 @@ from runner.study import snapshot as snapshots
 from runner.study.snapshot import Snapshot
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.printer import out
+from runner.terminal.tables import print_named
 
 # time of every entry, fixed so that equal files give equal archives
 FIXED_TIME = (1980, 1, 1, 0, 0, 0)
@@ -189,7 +190,6 @@ def _list_report(snapshot: Snapshot) -> Iterator[Entry]:
 def main(argv: list[str]) -> int:
     """Write the archive of a study, without running anything."""
     parser = Parser(
-        prog="runner archive",
         description="Packs a launched study into one zip file: records, frozen YAML, environment and report. "
         "`runner report FILE` and `runner compare FILE` open it anywhere, read-only.",
         epilog="Records are packed as they are, including names of users, machines and folders. "
@@ -212,7 +212,7 @@ def main(argv: list[str]) -> int:
     add_origin(parser)
     add_output_dir(parser, must_exist=True)
     conf_folders.add_option(parser)
-    arguments = parser.parse_args(argv[1:])
+    arguments = parser.parse(argv)
     output_dir = arguments.output_dir.resolve()
     snapshot = snapshots.load(arguments.study, output_dir)
     if snapshot is None:
@@ -226,5 +226,5 @@ def main(argv: list[str]) -> int:
     done = states.count("done")
     size = path.stat().st_size / 2**20
     out.print(f"study {snapshot.name}: {done} of {len(states)} runs done, {counts['runs']} records")
-    out.print(f"written  {path} ({counts['files']} files, {size:.1f} MiB)")
+    print_named("written", f"{path} ({counts['files']} files, {size:.1f} MiB)")
     return 0

@@ -26,6 +26,7 @@ from runner.study.pricing.price_list import (
 from runner.study.pricing.study_records import format_seconds, makespan
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import out
+from runner.terminal.tables import print_named
 
 UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 BUDGET_HELP = (
@@ -126,11 +127,11 @@ class TimeBudget:
             else "no row fits"
         )
         remaining_text = format_seconds(remaining) if remaining > 0.0 else "nothing"
-        out.print(f"budget   {format_seconds(self.seconds)}, {remaining_text} left: {fits}")
+        print_named("budget", f"{format_seconds(self.seconds)}, {remaining_text} left: {fits}")
         for name, why in choice.left_out.items():
-            out.print(f"skipped  {name}: {why}")
+            print_named("skipped", f"{name}: {why}")
         if choice.left_out:
-            out.print(f"the rest {self.rest}")
+            print_named("the rest", self.rest)
         self.ends = began + OVERRUN * self.seconds
         self.expected = {r.signature: prices[r.signature].wall(r.config) for r in choice.runs}
         return choice.runs
@@ -148,4 +149,4 @@ class TimeBudget:
         if self.dropped:
             names = list_names([run.name for run in self.dropped], SHOWN, "; ")
             out.print(f"skipped, out of time: {names}")
-            out.print(f"the rest {self.rest}")
+            print_named("the rest", self.rest)

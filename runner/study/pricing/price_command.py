@@ -5,7 +5,6 @@ Nothing is recorded: probes write to temporary folders, and a new study is not f
 
 from __future__ import annotations
 
-import argparse
 import time
 
 from components.memory import free_memory
@@ -19,18 +18,16 @@ from runner.study.study import UNFINISHED
 from runner.study.study_arguments import add_runs, parse_words
 from runner.terminal.arguments import Parser
 from runner.terminal.printer import out
-from runner.terminal.tables import print_json, print_table
+from runner.terminal.tables import print_json, print_named, print_table
 
 
-def _parse(argv: list[str]) -> argparse.Namespace:
-    """Parse the arguments of ``runner price``.
+def main(argv: list[str]) -> int:
+    """Print the price of each row of a study and the total; return 1 if a run has no price.
 
     Raises:
         ConfigError: an argument is invalid.
     """
     parser = Parser(
-        prints_json=True,
-        prog="runner price",
         description="Predict the cost of a study's unfinished runs on this machine: "
         "CPU time, wall-clock time, memory and disk, from records of equal runs or from probes. "
         "Nothing is recorded.",
@@ -41,17 +38,11 @@ def _parse(argv: list[str]) -> argparse.Namespace:
         raise ConfigError(
             f"price: supports only this machine; remove hydra/launcher={launcher.engine}"
         )
-    return arguments
-
-
-def main(argv: list[str]) -> int:
-    """Print the price of each row of a study and the total; return 1 if a run has no price."""
-    arguments = _parse(argv)
     snapshot = find_snapshot(arguments, arguments.output_dir.resolve(), reads_only=True)
     runs = select_runs(snapshot, arguments.only)
     remaining = [run for run in runs if state(snapshot, run) in UNFINISHED]
     if not remaining:
-        out.print(f"study    {snapshot.name}: all runs are done")
+        print_named("study", f"{snapshot.name}: all runs are done")
         return 0
     began = time.monotonic()
     prices = price_runs(snapshot, remaining, arguments.jobs, arguments.probe_seconds)
@@ -67,5 +58,5 @@ def main(argv: list[str]) -> int:
         show_search(prices, time.monotonic() - began)
         out.print(f"memory   {describe_free_memory(free_memory())}")
         for run in refused_among(snapshot, arguments.only):
-            out.print(f"refused  {run.name}: {run.refused}")
+            print_named("refused", f"{run.name}: {run.refused}")
     return int(any(price.error for price in prices.values()))

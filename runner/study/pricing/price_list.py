@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import Any
+
+from typing_extensions import TypedDict
 
 from runner.study.pricing.price import Prices
 from runner.study.pricing.probes import measure_runs
 from runner.study.pricing.study_records import StudyRecords, cost_key, format_seconds, makespan
 from runner.study.snapshot import FrozenRun, Snapshot
-from runner.terminal.printer import out
+from runner.terminal.tables import print_named
 
 SOURCES = {
     "record": "from records",
@@ -20,7 +21,23 @@ SOURCES = {
     "error": "without a price",
 }
 KEPT_APART = 1.4  # smallest ratio of upper end to CPU time for which a range is printed
-Line = dict[str, Any]  # line of the list: values with units
+
+
+class Line(TypedDict):
+    """A line of the list: several runs, and the sums of their prices."""
+
+    row: str
+    runs: int
+    cpu_seconds: float
+    cpu_seconds_low: float
+    cpu_seconds_high: float
+    wall_seconds: float
+    peak_mib: int | None  # of the largest process
+    disk_mb: float | None
+    source: str
+    note: str
+    error: str
+    unpriced: int
 
 
 def price_runs(
@@ -95,7 +112,8 @@ def to_cells(line: Line) -> tuple[str, ...]:
     if unpriced == line["runs"]:
         why = f"error: {line['error']}" if line["error"] else ""
         return (line["row"], str(unpriced), "–", "–", "–", "–", "", why)
-    cpu, low, high = (format_seconds(line[f"cpu_seconds{end}"]) for end in ("", "_low", "_high"))
+    seconds = (line["cpu_seconds"], line["cpu_seconds_low"], line["cpu_seconds_high"])
+    cpu, low, high = map(format_seconds, seconds)
     is_wide = line["cpu_seconds_high"] >= KEPT_APART * line["cpu_seconds"]
     remarks = [line["note"]]
     if unpriced:
@@ -116,4 +134,4 @@ def show_search(prices: Prices, seconds: float) -> None:
     """Print the number of prices by source and the time needed to find them."""
     counts = Counter("error" if price.error else price.source for price in prices.values())
     parts = [f"{counts[source]} {text}" for source, text in SOURCES.items() if counts[source]]
-    out.print(f"prices   runs: {', '.join(parts)}; found in {seconds:.0f} s")
+    print_named("prices", f"runs: {', '.join(parts)}; found in {seconds:.0f} s")

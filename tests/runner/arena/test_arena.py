@@ -5,6 +5,7 @@ import os
 import pandas as pd
 import pytest
 from support.runs.arena_suites import TOY, make_line, run_here, toy
+from support.runs.json_output import read_objects
 
 from runner.arena import command, figures, rows, summary
 from runner.arena.scores import (
@@ -104,15 +105,17 @@ def suite_folder(toy_suite, tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_row_is_run_and_shown(suite_folder, capsys, monkeypatch):
+def test_row_is_run_and_shown(suite_folder, command_line, monkeypatch):
     monkeypatch.setattr(command, "run_remaining", run_here)
     monkeypatch.setattr("runner.execution.replicate.Replicate.write", lambda *_: None)
     monkeypatch.setattr(figures, "draw_boards", lambda *_: [])
     words = ["arena", "run", "toy", "inference=sgld", "--as", "mine", "--only", "problem=normal"]
-    assert command.main(words) == 0
-    printed = capsys.readouterr().out
-    assert "1\tmine\t1.0" in printed
-    assert "page     runner arena show toy --budget small" in printed
+    code, printed, error = command_line(*words, "--json")
+    assert code == 0, error
+    lines = read_objects("arena", printed)
+    (row,) = (line for line in lines if "row" in line)
+    assert (row["place"], row["row"], row["mean_rank"]) == ("1", "mine", "1.0")
+    assert {"page": "runner arena show toy --budget small"} in lines
     suite = load_suite("toy")
     (snapshot,) = rows.find_snapshots(suite, "small", suite_folder / "outputs")
     assert snapshot.runs[0].experiment == "arena.toy"
@@ -192,8 +195,8 @@ def test_suites_are_listed(toy_suite, capsys):
     jobs = min(os.cpu_count() or 1, 2)
     seconds = (4 * 600 + 2 * summary.START_SECONDS) / jobs + 2 * 600
     assert toys[1:] == [
-        *("two densities", "2 problems, 1 of 2 rows have scores", "leader: SGLD"),
-        f"a row takes {format_seconds(seconds)} (small)",
+        *("two densities", "2 problems, 1 of 2 rows have scores", "SGLD"),
+        f"{format_seconds(seconds)} (small)",
     ]
 
 

@@ -1,11 +1,11 @@
 """A density of a user with several methods: recommended, refused, and without a truth."""
 
-import json
 import shlex
 import sys
 
 import pytest
 from support.runs.arena_suites import run_here
+from support.runs.json_output import read_objects
 
 from components import registry
 from runner.arena import figures
@@ -65,7 +65,7 @@ def test_wrong_method_is_marked_and_not_recommended(fit, tmp_path, monkeypatch):
     monkeypatch.setattr(command, "find_truth", lambda *_: truth)
     code, printed, error = fit("--methods", "random_walk_mh,too_wide", "--json")
     assert code == 0, error
-    lines = [json.loads(line) for line in printed.splitlines()]
+    lines = read_objects("fit", printed)
     marked = {line["row"]: line["†"] for line in lines if "row" in line}
     assert marked == {"random walk": "–", "too_wide": "1"}
     (advice,) = (line["recommended"] for line in lines if "recommended" in line)

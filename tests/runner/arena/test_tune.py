@@ -4,8 +4,9 @@ import json
 
 import pytest
 from support.runs.arena_suites import TOY, make_line, run_here, toy, use_suite
+from support.runs.json_output import read_objects
 
-from runner.arena import command, tune
+from runner.arena import tune
 from runner.arena.rows import make_row
 from runner.arena.scores import to_frame
 from runner.errors import ConfigError
@@ -63,18 +64,19 @@ def test_costs_are_summed_over_settings_and_problems():
     assert costs == {"gradients": total["gradients"] + 40.0}
 
 
-def test_best_setting_is_chosen_and_its_row_states_the_cost(tmp_path, capsys, monkeypatch):
+def test_best_setting_is_chosen_and_its_row_states_the_cost(tmp_path, command_line, monkeypatch):
     monkeypatch.setattr(tune, "run_remaining", run_here)
     out = tmp_path / "out"
-    where = ["--output-dir", str(out), "--config-dir", str(tmp_path / "conf")]
+    where = ["--json", "--jobs=2", "--output-dir", str(out), "--config-dir", str(tmp_path / "conf")]
     words = ["inference=random_walk_mh", "inference.chains=4", "inference.warmup=1"]
     values = "inference.step_size=0.5,1e-6"  # the second setting hardly moves
     with use_suite(tmp_path, TOY | KEYS):
-        code = command.main(["arena", "tune", "toy", *words, values, "--jobs", "2", *where])
-    output = capsys.readouterr().out
-    assert code == 0, output
-    assert "chosen   inference=random_walk_mh" in output
-    assert "inference.step_size=0.5" in output.split("chosen")[1]
+        code, printed, error = command_line("arena", "tune", "toy", *words, values, *where)
+    assert code == 0, error
+    lines = read_objects("arena", printed)
+    (chosen,) = (line["chosen"] for line in lines if "chosen" in line)
+    assert chosen.split()[0] == words[0]
+    assert "inference.step_size=0.5" in chosen
     (written,) = (out / "arena" / "toy").glob("*.tuned.json")
     choice = json.loads(written.read_text())
     assert (

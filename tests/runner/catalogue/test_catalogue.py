@@ -20,7 +20,7 @@ from runner.catalogue.list_and_show import (
     explain_keys,
 )
 from runner.catalogue.settings import Settings
-from runner.commands.sub_commands import COMMANDS
+from runner.catalogue.sub_commands import COMMANDS
 from runner.disk.yaml_comments import read_keys, read_text
 from scripts.index import describe_command
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.runs.user_folder import run_python
+from support.runs.user_folder import run_command, run_python
 
 from components import registry
 from runner.catalogue.new import COMMANDS, create, main
@@ -72,5 +72,4 @@ def test_generated_test_and_printed_command_run(role, tmp_path, capsys, monkeypa
         if line.startswith("run it")
     )
     words = shlex.split(command.split(" && ")[0])[1:]
-    done = run_python(["-m", "runner.commands.cli", *words, "tracking=false"], tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_command(words, tmp_path)

@@ -13,8 +13,8 @@ import yaml
 from components import registry
 from runner import CONF
 from runner.catalogue.list_and_show import options
+from runner.catalogue.sub_commands import COMMANDS
 from runner.commands.completion import SCRIPTS, candidates, main
-from runner.commands.sub_commands import COMMANDS
 from runner.errors import ConfigError
 
 GAME = "runner +experiment=friend_or_foe"

@@ -7,7 +7,6 @@ import errno
 import importlib
 import re
 import signal
-import sys
 import threading
 from pathlib import Path
 
@@ -16,7 +15,8 @@ import yaml
 from support.runs.made_records import make_record
 
 from components.errors import DamagedFileError
-from runner.commands import cli, sub_commands, unexpected
+from runner.catalogue import sub_commands
+from runner.commands import unexpected
 from runner.execution import memory
 from runner.study import study
 from runner.system import ui
@@ -119,19 +119,12 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def answer(folder, monkeypatch, capfd):
+def answer(folder, monkeypatch, command_line):
     """Exit code and errors of a command line, without starting runs or servers."""
     monkeypatch.chdir(folder)
     monkeypatch.setattr(study, "launch", lambda *_, **__: 0)
     monkeypatch.setattr(ui, "serve", lambda _: 0)
-
-    def call(*argv):
-        monkeypatch.setattr(sys, "argv", ["runner", *argv])
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        return exit_.value.code, capfd.readouterr().err
-
-    return call
+    return lambda *argv: command_line(*argv)[::2]
 
 
 def faults(answer, lines):
@@ -199,7 +192,7 @@ def test_removed_working_folder_is_one_line(tmp_path, answer, monkeypatch):
         (RuntimeError("can't start new thread"), 1, "start another thread; .*[(]ulimit -u[)]"),
         (RuntimeError("Symlink loop from a"), 2, "Symlink loop from a; give another path"),
         (RecursionError(), 1, "nested too deeply"),
-        (DamagedFileError("a.csv: damaged"), 2, "^a.csv: damaged\n"),
+        (DamagedFileError("a.csv: damaged"), 2, "^a.csv: damaged$"),
         (MemoryError(), 1, "out of memory"),
         (KeyError("a"), 1, "internal error: KeyError: 'a'.*; RUNNER_DEBUG=1 shows the traceback"),
         (KeyboardInterrupt(), 130, "interrupted\ncontinue with: .*data list --data-dir '/a b'"),
@@ -221,14 +214,14 @@ def test_unexpected_error_is_one_line(error, code, message, answer, monkeypatch)
 
 def test_signal_outside_of_a_run_is_one_line(answer, monkeypatch):
     monkeypatch.setattr("runner.system.data.main", lambda _: signal.raise_signal(signal.SIGTERM))
-    assert answer("data", "list") == (143, "continue with: runner data list\n")
+    assert answer("data", "list") == (143, "continue with: runner data list")
 
 
 @pytest.mark.parametrize(("words", "megabytes"), [(["runs"], 200), (["predict", "a", "b"], 800)])
 def test_limit_of_address_space_is_one_line(words, megabytes, answer, monkeypatch):
     monkeypatch.setattr(memory, "address_space_left", lambda: 2.0**27)
     code, error = answer(*words)
-    assert (code, error.count("\n")) == (1, 1)
+    assert (code, error.count("\n")) == (1, 0)
     assert f"leaves 128 MB, but threads=1 requires {megabytes} MB; raise the limit" in error
 
 
@@ -238,7 +231,7 @@ def test_thread_limit_stops_a_run_with_one_line(answer, monkeypatch):
 
     monkeypatch.setattr(threading.Thread, "start", fail)
     code, error = answer(*RUN, "output_dir=threads", "seed=5")
-    assert (code, error.count("\n")) == (1, 1)
+    assert (code, error.count("\n")) == (1, 0)
     assert "refuses to start another thread" in error
 
 

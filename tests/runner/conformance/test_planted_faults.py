@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.runs.json_output import read_objects
 from support.targets.broken_samplers import BARKER, BROKEN
 
 from components import registry
@@ -54,7 +55,7 @@ def conform(tmp_path, monkeypatch, capsys):
         (tmp_path / "conf" / role / f"{name}.yaml").write_text(values, encoding="utf-8")
         with conf_folders.restore_folders_on_exit():
             code = _answer(["test", name, "--config-dir", "conf", "--json", *words])
-        lines = map(json.loads, capsys.readouterr().out.splitlines())
+        lines = read_objects("test", capsys.readouterr().out)
         return code, {line["check"]: line for line in lines}
 
     yield conform

@@ -26,6 +26,14 @@ def command(tmp_path, command_line):
     return run
 
 
+def find_diverged(outputs):
+    """Folder and facts of the only run, which diverged."""
+    (folder,) = folders.runs(outputs)
+    facts = read(folder)
+    assert facts["state"] == "diverged"
+    return folder, facts
+
+
 def test_too_large_step_size_is_reported(command, tmp_path):
     argv = ["+experiment=mog", "inference.step_size=5.0", "checkpoint_every=5"]
     code, error = command(*argv)
@@ -34,9 +42,7 @@ def test_too_large_step_size_is_reported(command, tmp_path):
     assert error.endswith("; lower inference.step_size; the last good checkpoint is kept")
     assert "became non-finite" in error
     assert len(error.splitlines()) == 1
-    (folder,) = folders.runs(tmp_path)
-    facts = read(folder)
-    assert facts["state"] == "diverged"
+    folder, facts = find_diverged(tmp_path)
     assert facts["error"] in error
     step = int(error.split("step ")[1].split(",")[0])
     kept, tensors, complaints = checkpoint.load_newest(folder / "checkpoints", facts["signature"])
@@ -60,8 +66,7 @@ def test_singular_step_is_reported(command, tmp_path):
         "diverged: step 1, replicate 1: inference.eta=5 is too large for entropy=jacobian: "
     )
     assert "; lower inference.eta (below 0.4" in error
-    (folder,) = folders.runs(tmp_path)
-    assert read(folder)["state"] == "diverged"
+    find_diverged(tmp_path)
 
 
 def test_implicit_posterior_with_nan_weights_is_reported(command, tmp_path):
@@ -71,9 +76,7 @@ def test_implicit_posterior_with_nan_weights_is_reported(command, tmp_path):
     assert code == 1
     assert error.startswith("diverged: step 2, replicate 1: objective is ")
     assert error.endswith("; lower inference.lr (now 1e+30); the last good checkpoint is kept")
-    (folder,) = folders.runs(tmp_path)
-    facts = read(folder)
-    assert facts["state"] == "diverged"
+    folder, facts = find_diverged(tmp_path)
     kept, _, complaints = checkpoint.load_newest(folder / "checkpoints", facts["signature"])
     assert complaints == []
     assert kept["step"] == 1, "none of the steps after it"
@@ -90,9 +93,7 @@ def test_non_finite_scores_end_as_diverged_and_are_kept(command, tmp_path, monke
         "lower inference.step_size (now 0.002) or check the scales of the data and of the model's prior; the last good "
         "checkpoint is kept"
     )
-    (folder,) = folders.runs(tmp_path)
-    facts = read(folder)
-    assert facts["state"] == "diverged"
+    folder, facts = find_diverged(tmp_path)
     assert facts["result"]["nlpp"] == [math.inf] * 2
     assert all(math.isfinite(value) for value in facts["result"]["rmse"])
     assert read_scores(facts, folder, "rmse") == {

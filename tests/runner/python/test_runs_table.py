@@ -4,6 +4,7 @@ import json
 
 import pandas as pd
 import pytest
+from support.runs.json_output import read_objects
 from support.runs.made_records import make_record
 
 from runner.commands.cli import _answer
@@ -72,7 +73,7 @@ def test_filters_select_runs(outputs, capsys):
 )
 def test_names_and_filters_both_apply(outputs, capsys, words, seeds):
     assert _answer(["runs", *words.split(), "--json", "--output-dir", outputs]) == 0
-    assert [json.loads(line)["seed"] for line in capsys.readouterr().out.splitlines()] == seeds
+    assert [row["seed"] for row in read_objects("runs", capsys.readouterr().out)] == seeds
 
 
 @pytest.mark.parametrize(

@@ -65,15 +65,15 @@ def test_new_files_name_their_schema_and_fit_it(validators, role, tmp_path):
 
 
 def test_users_components_are_included(tmp_path, monkeypatch):
-    create("inference", "my_method", tmp_path)
+    create("inference", "own_method", tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    words = ["--to", "schemas", "--config-dir", "conf", "--plugin", "my_method"]
+    words = ["--to", "schemas", "--config-dir", "conf", "--plugin", "own_method"]
     assert _answer(["schema", *words]) == 0
-    registry._registered.pop(("inference", "my_method"))
-    sys.modules.pop("my_method")
+    registry._registered.pop(("inference", "own_method"))
+    sys.modules.pop("own_method")
     definitions = json.loads((tmp_path / "schemas" / "experiment.json").read_text())["$defs"]
-    assert "inference/my_method" in definitions
+    assert "inference/own_method" in definitions
     key = definitions["inference/sgld"]["properties"]["step_size"]
     assert key["default"] > 0
     assert "drift" in key["description"]

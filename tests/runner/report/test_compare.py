@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.runs.json_output import read_objects
 
 from runner.errors import ConfigError
 from runner.report.compare import (
@@ -207,7 +208,7 @@ def test_models_with_evidence_have_posterior_probabilities(tmp_path, capsys):
     run_compare(tmp_path, "a1", "b2")
     assert "evidence\tp(model | y)\t0.525" in capsys.readouterr().out
     run_compare(tmp_path, "a1", "b2", "--json")
-    lines = map(json.loads, capsys.readouterr().out.splitlines())
+    lines = read_objects("compare", capsys.readouterr().out)
     means = [line["mean"] for line in lines if line["section"] == "evidence"]
     assert means == pytest.approx([0.525, 0.475])
 

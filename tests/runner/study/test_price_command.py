@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.runs.json_output import read_objects
 from support.runs.made_records import make_record
 from support.runs.made_studies import make_run, make_snapshot
 
@@ -77,8 +78,7 @@ def test_rows_and_errors_are_priced_without_writing(path, tmp_path, capfd):
     outputs = tmp_path / "outputs"
     assert price(path, outputs, "--jobs", "1", "--probe-seconds", "0.5", "--json") == 1
     assert not outputs.exists()
-    printed = [json.loads(line) for line in capfd.readouterr().out.splitlines() if line[:1] == "{"]
-    lines = {line["row"]: line for line in printed}
+    lines = {line["row"]: line for line in read_objects("price", capfd.readouterr().out)}
     assert list(lines) == ["SGLD", "HMC", "wrong", "all"]
     wrong = lines.pop("wrong")
     assert (wrong["unpriced"], wrong["source"]) == (1, "")

@@ -22,3 +22,10 @@ def run_python(words: list[str], folder: Path) -> subprocess.CompletedProcess[st
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200
     )
+
+
+def run_command(words: list[str], folder: Path) -> str:
+    """Run a command in a user's folder without MLflow; return its output."""
+    done = run_python(["-m", "runner.commands.cli", *words, "tracking=false"], folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

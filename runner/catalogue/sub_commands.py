@@ -13,6 +13,8 @@ class Command(NamedTuple):
     meaning: str
     loads: Literal["nothing", "arrays", "torch"] = "torch"  # the largest library that it may import
     prints: bool = False  # it only prints
+    # types of the objects that it prints with --json, as module:name
+    objects: tuple[str, ...] = ()
 
 
 COMMANDS = {
@@ -22,6 +24,7 @@ COMMANDS = {
         "list families of components, experiments and studies, or the names in a role",
         loads="nothing",
         prints=True,
+        objects=("runner.catalogue.listing:KEYS",),
     ),
     "show": Command(
         "runner.catalogue.show",
@@ -29,6 +32,7 @@ COMMANDS = {
         "show all keys of a component, with meanings and defaults",
         loads="nothing",
         prints=True,
+        objects=("runner.catalogue.show:Shown",),
     ),
     "new": Command(
         "runner.catalogue.new",
@@ -39,7 +43,7 @@ COMMANDS = {
     "schema": Command(
         "runner.arena.schemas.command",
         "schema --to DIR",
-        "write JSON Schemas of experiments, studies and suites for editors and programs",
+        "write JSON Schemas of experiments, studies, suites and outputs",
         loads="arrays",
     ),
     "test": Command(
@@ -47,29 +51,44 @@ COMMANDS = {
         "test <module>",
         "check your own components: keys, steps, checkpoints, random numbers",
         prints=True,
+        objects=("runner.conformance.outcomes:CheckResult",),
     ),
     "sbc": Command(
         "runner.commands.sbc.sbc_command",
         "sbc [key=value]",
         "run simulation-based calibration of an inference method",
+        objects=("runner.commands.sbc.rank_record:HEADER",),
     ),
     "data": Command(
         "runner.system.data",
         "data list|fetch|verify",
         "list, download or verify data files",
         loads="nothing",
+        objects=("runner.system.data:COLUMNS",),
     ),
-    "resume": Command("runner.commands.resume", "resume <run>", "resume an interrupted run"),
+    "resume": Command(
+        "runner.commands.resume",
+        "resume <run>",
+        "resume an interrupted run",
+        objects=("runner.execution.screen.show_run:PRINTED_TYPES", "runner.sweep.rows:SweepRow"),
+    ),
     "study": Command(
-        "runner.study.study", "study <name>", "execute all runs of a table or figure in parallel"
+        "runner.study.study",
+        "study <name>",
+        "execute all runs of a table or figure in parallel",
+        objects=("runner.study.display:RunLine",),
     ),
     "price": Command(
         "runner.study.pricing.price_command",
         "price <study>",
         "estimate CPU hours, memory and disk space before running it",
+        objects=("runner.study.pricing.price_list:Line",),
     ),
     "rerun": Command(
-        "runner.study.study", "rerun --failed <study>", "repeat the failed runs of a study"
+        "runner.study.study",
+        "rerun --failed <study>",
+        "repeat the failed runs of a study",
+        objects=("runner.study.display:RunLine",),
     ),
     "sweep": Command(
         "runner.sweep.table",
@@ -77,6 +96,7 @@ COMMANDS = {
         "print the table of a sweep: settings, scores over seeds, failures",
         loads="arrays",
         prints=True,
+        objects=("runner.sweep.rows:SweepRow",),
     ),
     "report": Command(
         "runner.report.command",
@@ -88,11 +108,17 @@ COMMANDS = {
         "runner.arena.command",
         "arena [run|show]",
         "rank your method against all others on problems with known answers",
+        objects=(
+            "runner.arena.summary:LISTED",
+            "runner.arena.summary:BOARD",
+            "runner.arena.tune:COLUMNS",
+        ),
     ),
     "fit": Command(
         "runner.arena.fit.command",
         "fit <file>:<function>",
         "run all methods on your density or model (NumPyro, PyMC, Stan) and recommend one",
+        objects=("runner.arena.summary:BOARD",),
     ),
     "archive": Command(
         "runner.report.exchange.archive",
@@ -106,6 +132,7 @@ COMMANDS = {
         "print a table of recorded runs; --to FILE.parquet, .csv or .json",
         loads="arrays",
         prints=True,
+        objects=("runner.python.frames:RunRow",),
     ),
     "compare": Command(
         "runner.report.compare",
@@ -113,6 +140,7 @@ COMMANDS = {
         "show configs and results side by side",
         loads="arrays",
         prints=True,
+        objects=("runner.report.compare:Compared",),
     ),
     "export": Command(
         "runner.python.export.export_command",
@@ -124,6 +152,7 @@ COMMANDS = {
         "predict <run> <rows>",
         "predict with a run or an exported model: mean, sd, quantiles, probabilities",
         prints=True,
+        objects=("runner.python.export.predict_command:PredictedRow",),
     ),
     "sync": Command("runner.tracking.sync", "sync [<run>]", "upload pending runs to MLflow"),
     "ui": Command("runner.system.ui", "ui [<run>]", "serve MLflow's pages on 127.0.0.1"),
@@ -132,12 +161,14 @@ COMMANDS = {
         "doctor",
         "check versions, threads, GPU, storage and data",
         prints=True,
+        objects=("runner.system.machine:Finding",),
     ),
     "clean": Command(
         "runner.system.clean",
         "clean",
         "remove smoke runs, orphans, checkpoints of finished runs, after confirmation",
         loads="nothing",
+        objects=("runner.system.clean:COLUMNS",),
     ),
     "completion": Command(
         "runner.commands.completion",
