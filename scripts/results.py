@@ -82,8 +82,8 @@ def write_changed(files: dict[str, bytes], check: bool) -> list[str]:
 
 
 def make(name: str, output_dir: Path | None, launched: str | None) -> dict[str, bytes]:
-    """Files of a study's page.  Figures are called ``<name>_<figure>.png``; with records, scores and
-    provenance are included.  ``launched``: the study's name in the records.
+    """Files of a study's page.  Figures are called ``<name>_<figure>.png``; with records, scores
+    and provenance are included.  ``launched`` is the study's name in the records.
 
     Raises:
         ConfigError: there are neither kept scores nor records.

@@ -53,7 +53,7 @@ class Trace:
 
     @property
     def rows(self) -> Tensor:
-        """All rows [N, …], a view.
+        """View of all rows [N, …].
 
         Raises:
             ValueError: the trace is empty and has no shape yet.

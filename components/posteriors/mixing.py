@@ -30,7 +30,7 @@ def draws_checks(draws: HoldsDraws, scores: Scores) -> list[Check]:
         return [_check_pareto_k(scores, chains * n)]
     if n < FEWEST_DRAWS:
         detail = f"{n} draws per chain, {FEWEST_DRAWS} required"
-        names = f"R̂ is below {limits.RHAT:g}", f"ESS is above {limits.ESS_PER_CHAIN} a chain"
+        names = f"R̂ is below {limits.RHAT:g}", f"ESS is above {limits.ESS_PER_CHAIN} per chain"
         checks = [Check(name, None, detail) for name in names]
     else:
         first = draws.select_replicate(0).start
@@ -88,13 +88,13 @@ def _check_rhat(draws: HoldsDraws, scores: Scores, groups: int, nested: bool) ->
 def _ess(draws: HoldsDraws, scores: Scores, name: str, which: str, chains: int, n: int) -> Check:
     """Check of ESS per chain, or per superchain if there are superchains."""
     unit = "chain" if chains * draws.replicates == draws.n_chains else "superchain"
-    title = f"{which} ESS is above {limits.ESS_PER_CHAIN} a {unit}"
+    title = f"{which} ESS is above {limits.ESS_PER_CHAIN} per {unit}"
     if name not in scores:
         return Check(title, None, "not computed")
     total = _worst(scores, name, largest=False)
     value = total / chains
     statistic = diagnostics.bulk_ess if name == "ess" else diagnostics.tail_ess
-    detail = (f"{value:.4g}", f", the smallest, of {n:,} draws a {unit}")
+    detail = (f"{value:.4g}", f", the smallest, of {n:,} draws per {unit}")
     return _judge(draws, title, total, statistic, value > limits.ESS_PER_CHAIN, detail)
 
 

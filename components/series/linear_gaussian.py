@@ -57,7 +57,7 @@ def make_system(matrices: Mapping[str, Tensor]) -> LinearGaussianSystem:
             dimensions = f"dx = {sizes['dx']} (columns of A)" + (
                 f" and dy = {sizes['dy']} (rows of H)" if "dy" in letters else ""
             )
-            raise ValueError(f"{name}: is {has}, must be {wants}, for {dimensions}")
+            raise ValueError(f"{name}: is {has}, but must be {wants} for {dimensions}")
     for name in ("Q", "Sigma", "P0"):
         covariance = matrices[name]
         if not torch.allclose(covariance, covariance.T):

@@ -57,7 +57,7 @@ class Attempt:
 def attempt(composed: Composed, device: str | None = None) -> Attempt:
     """Run one job.
 
-    ``device``: the device to resume on, in place of the recorded one.
+    It resumes on ``device``, if given, in place of the recorded one.
     """
     try:
         resolved = resolve(composed)

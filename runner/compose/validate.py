@@ -52,7 +52,7 @@ def validate(config: Values) -> Settings:
     for path, value in leaves(config):
         if isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST:
             raise ConfigError(
-                f"{path}={format_yaml_value(value)}: too large, must be at most 2^63 - 1 = {LARGEST}"
+                f"{path}={format_yaml_value(value)}: is too large; it must be at most 2^63 - 1 = {LARGEST}"
             )
     run_keys = {key: value for key, value in config.items() if key not in CHOSEN}
     settings = validate_model(Settings, run_keys, "")

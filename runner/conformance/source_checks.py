@@ -75,7 +75,7 @@ def check_keys(component: CheckedComponent) -> str:
     yaml_keys, values = read_keys(path)
     values = values if isinstance(values, dict) else {}
     if values.get("name") != name:
-        raise NonConformanceError(f"{file}: name is {values.get('name')!r}, must be {name}")
+        raise NonConformanceError(f"{file}: name is {values.get('name')!r}, but must be {name}")
     expected = cls.yaml_keys()  # type: ignore[attr-defined]
     if lacking := sorted(expected - values.keys()):
         raise NonConformanceError(f"{file}: lacks {', '.join(lacking)}, which the class has")

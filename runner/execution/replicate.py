@@ -150,7 +150,9 @@ class Replicate(Course):
         return state, step
 
     def _continue_from(self, facts: Facts, moved: bool) -> None:
-        """Restore costs, seconds and blocks of a checkpoint; ``moved``: from another device."""
+        """Restore costs, seconds and blocks of a checkpoint, which is from another device if
+        ``moved``.
+        """
         step = facts["step"]
         number = self.rng.replicate
         settings = self.job.settings

@@ -41,7 +41,7 @@ def provenance(
         ("code", _join_distinct(describe_commit(f["git"]) for f in records)),
         ("versions", _join_distinct(_describe_versions(f["versions"]) for f in records)),
         ("machine", _join_distinct(machines)),
-        ("threads of a run", _join_distinct(f.get("threads") for f in records)),
+        ("threads per run", _join_distinct(f.get("threads") for f in records)),
         *(
             (EARLIER_SCORES_PREFIX + key.removeprefix(EARLIER_SCORES_PREFIX), value)
             for key, value in kept

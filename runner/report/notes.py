@@ -112,7 +112,7 @@ def describe_part(only: Sequence[str], runs: list[RunView], with_earlier: bool) 
     """Describe the selection of a partial report, the number of finished runs, and the other runs
     by state.
 
-    ``with_earlier``: earlier scores are included and may cover missing runs.
+    With ``with_earlier``, earlier scores are included and may cover missing runs.
     """
     lines = []
     if only:

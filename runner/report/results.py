@@ -162,4 +162,4 @@ def describe_replicates(study: StudyDefinition, replicates: list[int]) -> str:
     """Describe the number of replicates and the pooled seeds."""
     counts = " or ".join(str(n) for n in sorted(set(replicates)))
     seeds = study.grid.get(POOLED_KEY)
-    return f"{counts} a run" + (f", seeds {', '.join(map(str, seeds))} pooled" if seeds else "")
+    return f"{counts} per run" + (f", seeds {', '.join(map(str, seeds))} pooled" if seeds else "")

@@ -32,7 +32,7 @@ def _has_changed(study: str, found: Snapshot) -> bool:
 
 
 def find_snapshot(given: argparse.Namespace, output_dir: Path, reads_only: bool) -> Snapshot:
-    """Snapshot of the study, taken if missing; ``reads_only``: without saving it.
+    """Snapshot of the study, taken if missing, and saved unless ``reads_only``.
 
     Raises:
         ConfigError: the existing snapshot has different overrides, or lacks a plug-in.

@@ -39,7 +39,7 @@ MAX_REASON_CHARACTERS = 300  # length of the reason of a failure
 def show(sweep: Path, best_is_shown: bool = False) -> int:
     """Write and print the table; return the number of failed jobs.
 
-    ``best_is_shown``: the sweeper has printed its own table."""
+    ``best_is_shown`` is True if the sweeper has printed its own table."""
     from rich.text import Text
 
     outcomes = read_outcomes(sweep)

@@ -169,7 +169,7 @@ def main(argv: list[str]) -> int:
     check(uri, arguments.port)
     server = f"http://{HOST}:{arguments.port}"
     page = choose_page(arguments.run, output_dir, server)
-    print(f"MLflow  {page}\n        ready in a few seconds, Ctrl-C stops it", flush=True)
+    print(f"MLflow  {page}\n        ready in a few seconds; Ctrl-C stops it", flush=True)
     for experiment in find_experiments(output_dir)[:MOST_EXPERIMENTS]:
         other = runs_page(server, experiment.number)
         if other != page:

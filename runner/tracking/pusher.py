@@ -96,7 +96,7 @@ class Pusher:
     def _push_if_due(self, folder: Path, is_gone: bool, last: bool) -> bool:
         """Push a run; return False if the store did not respond or is not queried now.
 
-        ``is_gone``: the run is not active; ``last``: this is the last attempt.
+        ``is_gone`` means that the run is not active, ``last`` that this is the last attempt.
         """
         entry = self.watched.setdefault(folder, WatchedRun())
         if not (is_gone or entry.due(folder, self.clock())):

@@ -29,7 +29,7 @@ def select_lines(text: str, keep: list[str]) -> str:
 def is_same_output(first: str, second: str, timed: bool = False) -> bool:
     """True if two outputs have the same words and similar numbers.
 
-    ``timed``: only the words are compared.
+    If ``timed``, only the words are compared.
     """
     texts = [IGNORED.sub("", text) for text in (first, second)]
     words = [NUMBER.sub("0", text).split() for text in texts]

@@ -42,7 +42,7 @@ def build_sampler(
 ) -> Sampler:
     """Sampler after window adaptation (on one chain, by design) and a burn-in of all chains.
 
-    ``in_turn``: chains take a step one after the other, and none waits for the deepest tree."""
+    If ``in_turn``, chains take a step one after the other, and none waits for the deepest tree."""
     target = build_log_density(problem)
     key = jax.random.key(1)
     algorithm = getattr(blackjax, name)

@@ -71,7 +71,7 @@ def _chapters() -> Iterator[tuple[str, str, str, list[tuple[str, str]]]]:
 
 
 def write_menu(api: Iterable[tuple[str, str]]) -> str:
-    """Text of ``SUMMARY.md``; ``api``: title and path of the pages of the Python reference."""
+    """Text of ``SUMMARY.md``; ``api`` has the title and path of each page of the Python reference."""
     listed = [DOCS / f"{name}.md" for name in (*PROJECT, "python")]
     return render(
         "SUMMARY",

@@ -54,7 +54,9 @@ class Transfer(Evasion):
     @model_validator(mode="after")
     def _check_single_surrogate(self) -> Transfer:
         if any(isinstance(part, Transfer) for part in _iterate_attacks(self.attack)):
-            raise ValueError("attack: already trains a surrogate; choose an attack without one")
+            raise ValueError(
+                "attack: trains a surrogate itself; choose an attack without a surrogate"
+            )
         return self
 
     def inputs(self) -> Domain:

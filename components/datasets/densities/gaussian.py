@@ -43,7 +43,8 @@ class Gaussian(NormalStart):
         lowest = -1 / (self.dim - 1) if self.dim > 1 else -1.0
         if not lowest < self.correlation < 1:
             raise ValueError(
-                f"correlation: {self.correlation:g} does not give a covariance; use a value in ({lowest:.3g}, 1)"
+                f"correlation: {self.correlation:g} is not a correlation of a valid covariance; "
+                f"use a value in ({lowest:.3g}, 1)"
             )
         return self
 

@@ -138,11 +138,11 @@ def _check_density_contract(given: partial[object], x: Tensor, where: str) -> No
     if not isinstance(value, Tensor) or value.shape != (len(x),):
         got = list(value.shape) if isinstance(value, Tensor) else type(value).__name__
         raise ConfigMismatchError(
-            f"{where}: returns {got} for theta {list(x.shape)}, must return one number per row, [{len(x)}]; use .sum(1)"
+            f"{where}: returns {got} for theta {list(x.shape)}, but must return one number per row, [{len(x)}]; use .sum(1)"
         )
     if value.dtype != x.dtype or not isinstance(single, Tensor) or single.shape != (1,):
         raise ConfigMismatchError(
-            f"{where}: returns {value.dtype}, must return one number per row, also for a single row, of "
+            f"{where}: returns {value.dtype}, but must return one number per row, also for a single row, of "
             f"the type of theta, {x.dtype}; convert data with .to(theta)"
         )
     if not torch.allclose(value[:1], single, equal_nan=True):

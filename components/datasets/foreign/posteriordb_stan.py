@@ -77,7 +77,7 @@ class PosteriordbStan(ForeignDensity):
         parameters = {stan_name(name) for name in model.param_names(include_tp=True)}
         if lacking := [name for name in names if name not in parameters]:
             raise ConfigMismatchError(
-                f"{self.where}: its program lacks {lacking[0]} of the reference draws; use another "
+                f"{self.where}: its program lacks the parameter {lacking[0]} of the reference draws; use another "
                 "posterior"
             )
         return stan_functions(model, derived=True, chosen=names)

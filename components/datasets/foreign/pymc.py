@@ -47,7 +47,7 @@ class PyMC(OwnModel):
 
         if not isinstance(model, pymc.Model):
             raise ConfigMismatchError(
-                f"{self.where}: returns {type(model).__name__}, must return a pymc.Model"
+                f"{self.where}: returns {type(model).__name__}, but must return a pymc.Model"
             )
         if discrete := [v.name for v in model.discrete_value_vars]:
             raise ConfigMismatchError(

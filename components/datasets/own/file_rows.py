@@ -77,7 +77,7 @@ def read_rows(
     every = _parse(file, lines, mark)
     rows = _drop_comments([pair for pair in every if not _is_blank(pair[1])])
     if len(rows) < 2:
-        content = "no line after its column names" if rows else "nothing"
+        content = "no line below the column names" if rows else "nothing"
         raise DamagedFileError(
             f"dataset.path={file.name}: the file is empty, {file} contains {content}; choose another"
         )

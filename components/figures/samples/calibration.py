@@ -13,8 +13,8 @@ def calibration_figures(
 ) -> Figures:
     """One panel per quantity for ranks [R] in 0 … ``draws``.
 
-    ``ecdf``: ECDF(z) − z and its simultaneous 95 % band. ``ranks``: counts in ``bins`` with the
-    central 95 % of a bin's binomial distribution.
+    ``ecdf``: ECDF(z) − z and its simultaneous 95 % band. ``ranks`` shows counts in ``bins`` with
+    the central 95 % of a bin's binomial distribution.
 
     Source: Säilynoja, Bürkner and Vehtari (2022), Figure 1; Talts et al. (2018), Figure 3."""
     from scipy.stats import binom  # slow to import

@@ -24,7 +24,8 @@ def evolution(
 ) -> Figure:
     """Estimates against iterations (axis name ``label``): one panel per metric, one colour per
     method and one line per replicate, or with ``band`` their mean and central 90 %.  A value in
-    ``exact`` is a dark line, named ``known`` in the legend.  ``words``: axis names of metrics.
+    ``exact`` is a dark line, named ``known`` in the legend.  ``words`` has the axis names of
+    metrics.
 
     The table has the columns method, replicate, step, metric, value, one row for each recorded
     estimate.

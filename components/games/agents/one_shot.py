@@ -67,11 +67,11 @@ class OneShot(Player[OneShotState]):
     (``both_first``, cooperation) or their last (``both_last``), other pure equilibria (``apart``)
     and mixed ones (``mixed``).  They also include the probability of the agent's first action in
     the first mixed one (``mixed_first``); the agent's gain from deviating from the first actions
-    (``temptation``: the missing incentive; below 0 they are an equilibrium) and, with taxes, the
-    tax at which this gain becomes 0 (``tax_both_first``), and the tax at which deviating from the
-    last actions becomes profitable (``tax_both_last``).  For T, R, P, S with S = 0 both appendices
-    give 2(1 − R/T) and 2(P − S)/T; 4.B omits the case between them, a stag hunt if the first is
-    smaller; for T = 6, R = 5, P = 1 both are 1/3.
+    (``temptation``, the missing incentive; they are an equilibrium if it is below 0) and, with
+    taxes, the tax at which this gain becomes 0 (``tax_both_first``), and the tax at which
+    deviating from the last actions becomes profitable (``tax_both_last``).  For T, R, P, S with S
+    = 0 both appendices give 2(1 − R/T) and 2(P − S)/T; 4.B omits the case between them, a stag
+    hunt if the first is smaller; for T = 6, R = 5, P = 1 both are 1/3.
 
     With ``plays=lead`` also the agent's payoff as leader (``lead``) and its excess over the best
     Nash payoff (``lead_gain`` ≥ 0).

@@ -100,9 +100,9 @@ class CoinGame(GameDataset):
 
     An episode has ``moves`` moves.  Both players move simultaneously, up, right, down or left;
     moves across the border have no effect.  A coin is worth 1 to the player that steps on it, ½
-    each if both do at the same time, or 1 to one of them (``shared``: the published code pays one
-    player).  States have no numbers (there are (N²)⁴ of them): action values are linear in, or a
-    network of, features [R, 4 N²].
+    each if both do at the same time, or 1 to one of them (key ``shared``; the published code pays
+    one player).  States have no numbers (there are (N²)⁴ of them): action values are linear in, or
+    a network of, features [R, 4 N²].
 
     Source: Gallego (2021), section 4.4.3, Figure 4.9 (after Foerster et al. 2018).
     """

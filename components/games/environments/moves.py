@@ -30,9 +30,9 @@ def play_move(
 ) -> Transition:
     """Play one move, given the agent's action a [R].
 
-    Each opponent chooses without observing a, and then updates its memory with its own observation;
-    ``cut``: the horizon ends the episode here. A third party's rate of tax is applied to all
-    rewards.
+    Each opponent chooses without observing a, and then updates its memory with its own
+    observation. ``cut`` means that the horizon ends the episode here. A third party's rate of tax
+    is applied to all rewards.
     """
     players = game.opponents()
     environment = game.rules_at(turn.episode)

@@ -201,7 +201,7 @@ def update_values(
 def learn(mind: Mind, i: int, move: PlayedRound, done: bool, cut: bool, scratch: Scratch) -> None:
     """Learn from a move from ``scratch.before`` to ``scratch.after``: Algorithm 4.1, lines 2 to 4.
 
-    ``done``: s' is terminal; ``cut``: the horizon ends the episode there."""
+    ``done`` means that s' is terminal, ``cut`` that the horizon ends the episode there."""
     goes_on = (mind.levels.bootstraps_horizon or not cut) and (
         mind.levels.bootstraps_ends or not done
     )

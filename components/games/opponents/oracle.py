@@ -85,7 +85,7 @@ class OracleOpponent(Opponent[OracleState]):
     def act(self, state: OracleState, turn: Turn, rng: Rng) -> Tensor:
         if turn.policy is None:
             raise ConfigMismatchError(
-                f"attacker={self.name}: requires the agent's policy, which is not announced"
+                f"attacker={self.name}: requires the agent's policy, which the agent does not reveal"
             )
         game = state.game
         n = game.reward_b.shape[0]

@@ -56,8 +56,8 @@ def check_seeded(
         for moves, (result, twin) in enumerate(both):
             if result != twin:
                 raise ConfigMismatchError(
-                    f"{game.where}: differs after {moves} moves in two episodes from "
-                    f"reset(seed={seed}); draw all random numbers from this seed, and reset all "
+                    f"{game.where}: two episodes from reset(seed={seed}) differ after {moves} "
+                    f"moves; draw all random numbers from this seed, and reset all "
                     "state between episodes"
                 )
     game.close()

@@ -54,7 +54,7 @@ def join_stretches(a: Array, b: Array) -> None:
 
 
 def set_state(r: Array, velocity: Array, stretch: Array) -> None:
-    """Set a stretch of one state."""
+    """Make a stretch that consists of a single state."""
     for i in range(len(r)):
         stretch[FIRST, i] = r[i]
         stretch[FIRST_VELOCITY, i] = velocity[i]

@@ -69,7 +69,7 @@ class StackedModules(nn.Module, Generic[N]):
         return [value for value in self.values if value.requires_grad]
 
     def parameters_by_name(self, *, still: bool = False) -> Parameters:
-        """All parameters [R, …] by name; ``still``: detached."""
+        """All parameters [R, …] by name, detached if ``still``."""
         return {
             name: p.detach() if still else p
             for name, p in zip(self.names, self.values, strict=True)

@@ -156,7 +156,7 @@ class FourStates:
 class FourStatisticians(LinearAnalysis[FourStates]):
     """One linear regression analysed by Fisher, Wald, Savage, and Hoerl & Kennard.
 
-    One figure each, and tables of all four.  Composes ``maximum_likelihood``,
+    Each has a figure, and tables compare all four.  Composes ``maximum_likelihood``,
     ``statistical_risk``, ``conjugate_bayes`` and ``ridge_path``, which also run separately, on the
     same data set, with the same level for confidence and credible regions; a step runs one step of
     each.

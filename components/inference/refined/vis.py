@@ -185,8 +185,8 @@ class VIS(
     def _bounds(self, guide: Trainable, steps: int, whole: bool = True) -> bool:
         """True if the objective with this number of steps is a lower bound.
 
-        ``whole``: the steps use all rows on which the draws depend.  With a minibatch, parameters
-        are fitted and scored on the same rows, which exceeds log p(y) of all rows.
+        With ``whole``, the steps use all rows on which the draws depend.  With a minibatch,
+        parameters are fitted and scored on the same rows, which exceeds log p(y) of all rows.
         """
         return not isinstance(guide, PointGuide) and (
             steps == 0 or (self.entropy == "jacobian" and whole)

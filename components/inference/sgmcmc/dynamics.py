@@ -46,7 +46,7 @@ class StepSizes(BaseModel):
     def _check_decay(self) -> StepSizes:
         if self.schedule == "polynomial" and not 0.5 < self.decay <= 1:
             raise ValueError(
-                f"decay: {self.decay} breaks the Robbins-Monro conditions; use a value in (0.5, 1]"
+                f"decay: {self.decay} violates the Robbins-Monro conditions; use a value in (0.5, 1]"
             )
         return self
 

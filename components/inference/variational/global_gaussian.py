@@ -46,12 +46,11 @@ class GlobalGaussian(nn.Module):
     Parameters: m [P], log diag L [P] and, for a full covariance, the entries below the
     diagonal row by row [P(P − 1)/2].
 
-    θ is shared by all rows: every row b has the share ℓ_b = log p(y_b | θ) +
-    (log p(θ) − log q(θ))/N of the bound, so that N/B Σ_b ℓ_b estimates it (a density is one
-    row without data).  Its noise [S, B, P] is either one draw expanded over the rows
-    (``shared``: stride 0, and evaluated once), or a draw for every row (``rows``), with
-    contributions that are then independent.  Both have the same mean: E of ℓ_b does not
-    depend on the other rows.
+    θ is shared by all rows: every row b has the share ℓ_b = log p(y_b | θ) + (log p(θ) − log
+    q(θ))/N of the bound, so that N/B Σ_b ℓ_b estimates it (a density is one row without data).
+    Its noise [S, B, P] is either one draw expanded over the rows (``shared``, with stride 0, and
+    evaluated once), or a draw for every row (``rows``), with contributions that are then
+    independent.  Both have the same mean: E of ℓ_b does not depend on the other rows.
     """
 
     lower: nn.Parameter | None

@@ -185,7 +185,7 @@ class ModuleNetwork(FlatNetwork):
             shape = f"{str(out.dtype).removeprefix('torch.')} {shape}"
             hint = " of floating-point numbers"
         raise ConfigMismatchError(
-            f"{self.where}: returns {shape} for a batch, must return [rows, {self.answers}]"
+            f"{self.where}: returns {shape} for a batch, but must return [rows, {self.answers}]"
             + (f" (or [rows, {self.n_tasks}], log odds)" if self.target == "binary" else "")
             + hint
         )

@@ -48,7 +48,7 @@ def describe_free_memory(free: float | None) -> str:
 def raise_if_too_large(
     labels: Labels, key: str, instead: str, by_task: Labels | None = None
 ) -> None:
-    """Check the memory before allocating matrices; ``by_task``: the labels in the layout of
+    """Check the memory before allocating matrices; ``by_task`` has the labels in the layout of
     ``model.top=independent``.
 
     Raises:

@@ -137,7 +137,7 @@ class UserSparseGP(nn.Module):
         q = self.gp(x)
         if not isinstance(q, MultivariateNormal):
             raise ConfigMismatchError(
-                f"{self.where}: returns {type(q).__name__}, must return a MultivariateNormal"
+                f"{self.where}: returns {type(q).__name__}, but must return a MultivariateNormal"
             )
         several = isinstance(q, MultitaskMultivariateNormal)
         T = self.n_tasks

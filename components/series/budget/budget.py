@@ -142,7 +142,9 @@ class Budget(StrictKeys):
             return best_plan(law, self.spends(channels), self.risk, self.aversion)
         except (ConfigMismatchError, NumericalError) as trouble:
             warnings.warn(
-                f"no plan of dataset.budget: {trouble}", IncompleteResultWarning, stacklevel=1
+                f"dataset.budget: no plan is available: {trouble}",
+                IncompleteResultWarning,
+                stacklevel=1,
             )
             return None
 
@@ -152,7 +154,9 @@ class Budget(StrictKeys):
             return frontier(law, self.spends(channels), self.frontier)
         except NumericalError as trouble:
             warnings.warn(
-                f"no frontier of dataset.budget: {trouble}", IncompleteResultWarning, stacklevel=1
+                f"dataset.budget: no frontier is available: {trouble}",
+                IncompleteResultWarning,
+                stacklevel=1,
             )
             return []
 

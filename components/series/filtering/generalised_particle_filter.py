@@ -77,8 +77,9 @@ FilterStep = tuple[FilterState[M], Info]
 
 
 def start(model: M, problem: Sequence, n: int, rng: Rng, evidence: bool = True) -> FilterState[M]:
-    """N equally weighted draws of x_0 for each replicate; ``evidence``: the potential is the
-    likelihood."""
+    """N equally weighted draws of x_0 for each replicate; ``evidence`` means that the potential is
+    the likelihood.
+    """
     x = model.init((problem.replicates, n), rng.init)  # [R, N, dx]
     log_w = x.new_full(x.shape[:2], -math.log(n))
     filtered = Filtering(

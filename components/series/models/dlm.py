@@ -48,7 +48,7 @@ class SeriesCovariance:
 
     @classmethod
     def of(cls, system: LinearSystem, shared: list[int], times: int) -> SeriesCovariance:
-        """``shared``: sizes of consecutive groups of states with a common variance."""
+        """``shared`` has the sizes of consecutive groups of states with a common variance."""
         system = system.like(system.F.new_empty(0, dtype=torch.float64))
         state = system.m0
         mean = []

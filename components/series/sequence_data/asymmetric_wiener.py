@@ -23,12 +23,12 @@ from components.series.sequence_data.wiener_velocity import WienerVelocity
 class AsymmetricWiener(SimulatedSeries):
     """Wiener velocity model with observation noise of a ten times larger scale above than below.
 
-    States as in ``wiener_velocity``; y_t = H x_t + ε_t with ε_t = −s_− |z_t| or +s_+ |z_t|,
-    z_t ~ N(0, I), each with probability ½: the density of each coordinate is
-    1{ε ≤ 0} N(ε | 0, s_−²) + 1{ε > 0} N(ε | 0, s_+²), which jumps at 0.  ``coin``: one toss
-    for both coordinates of a time, as in the simulator published with the thesis, or one
-    for each, as in (6.19).  States are [1, T, 4], or [R, T, 4] with ``states: own``, observations [R, T, 2].  ``means`` are
-    H x_t, the observations without noise.
+    States as in ``wiener_velocity``; y_t = H x_t + ε_t with ε_t = −s_− |z_t| or +s_+ |z_t|, z_t ~
+    N(0, I), each with probability ½: the density of each coordinate is 1{ε ≤ 0} N(ε | 0, s_−²) +
+    1{ε > 0} N(ε | 0, s_+²), which jumps at 0.  ``coin`` selects one toss for both coordinates of a
+    time, as in the simulator published with the thesis, or one for each, as in (6.19).  States are
+    [1, T, 4], or [R, T, 4] with ``states: own``, observations [R, T, 2].  ``means`` are H x_t, the
+    observations without noise.
 
     Raises:
         NumericalError: Q is too small to be factorised.

@@ -54,7 +54,7 @@ def rank_rows(
 ) -> list[Standing]:
     """All placed rows in order, then the other rows.
 
-    ``reference``: row with which the others are compared; None for the leader.
+    The others are compared with the row ``reference``, by default the leader.
     """
     results = mean_results(lines, metric)
     problems = results["score"].dropna().index.unique("problem")

@@ -191,7 +191,7 @@ def _check_fields(fields: Mapping[str, Any], stored: int) -> None:
         size = fields.get(name)
         most = max(stored, 2) if name in LEARNED_SIZES else MAX_SIZE
         if isinstance(size, int) and not 1 <= size <= most:
-            raise ValueError(f"{name} is {size}, must be 1 to {most:,} in this file")
+            raise ValueError(f"{name} is {size}, but must be 1 to {most:,} in this file")
     classes = fields.get("class_names") or []
     if classes and len(classes) != fields["n_classes"]:
         raise ValueError(f"{len(classes)} class_names for {fields['n_classes']} classes")

@@ -85,7 +85,7 @@ def write_paper(
     """Write ``table_….tex``, ``table_…_paired.tex``, ``….pdf``, ``….svg`` and ``references.bib`` to a
     folder; return the paths.
 
-    ``reference``: row for the paired comparisons."""
+    Paired comparisons are with the row ``reference``."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     end = "_smoke.tex" if smoke else ".tex"

@@ -215,7 +215,7 @@ def test_nuts_on_eight_schools_matches_quadrature(name):
             {"y": [0, 1], "sigma": [1] * 3},
             r"it there, or its data \(dataset",
         ),
-        ("pymc", "nowhere", {"theta": [[0]]}, r"returns ndarray, must return a pymc\.Model"),
+        ("pymc", "nowhere", {"theta": [[0]]}, r"returns ndarray, but must return a pymc\.Model"),
     ],
 )
 def test_model_or_data_that_do_not_fit_are_refused(name, function, arguments, message):

@@ -95,12 +95,12 @@ def test_other_code_changes_the_target(tmp_path, monkeypatch):
     [
         (
             "of_each_coordinate",
-            r"returns \[3, 2\] for theta \[3, 2\], must return one number per row, \[3\]; use .sum\(1\)",
+            r"returns \[3, 2\] for theta \[3, 2\], but must return one number per row, \[3\]; use .sum\(1\)",
         ),
         ("of_all_rows", r"depends on other rows; sum only over the last dimension"),
         ("fails", r"RuntimeError: .*own_things.py, line \d+\); fix it there"),
         ("nowhere", r"not finite at any of 3 starts; set dataset.start_mean"),
-        ("nothing", r"own_things has no function or class nothing; there are "),
+        ("nothing", r"own_things has no function or class nothing; it has "),
         ("log_densit", r"own_things has no function or class log_densit"),
     ],
 )

@@ -51,8 +51,8 @@ def test_mixed_chains_pass_every_check():
         ("rhat", 1.011, "R̂ is below 1.01"),
         ("rhat", math.inf, "R̂ is below 1.01"),
         ("rhat", math.nan, "R̂ is below 1.01"),
-        ("ess", 399.0, "bulk ESS is above 100 a chain"),  # of four chains
-        ("ess_tail", 399.0, "tail ESS is above 100 a chain"),
+        ("ess", 399.0, "bulk ESS is above 100 per chain"),  # of four chains
+        ("ess_tail", 399.0, "tail ESS is above 100 per chain"),
         ("e_bfmi", 0.29, "E-BFMI is above 0.3"),
         ("divergences", 1.0, "no transition diverges"),
     ],

@@ -155,7 +155,7 @@ def test_recording_checks_changes_no_score(make_job):
     assert {check["about"] for check in checks} == {"run"}
     passed = {check["check"]: check["passed"] for check in checks}
     assert passed[FINITE] is True
-    assert passed["bulk ESS is above 100 a chain"] is False  # among 20 draws
+    assert passed["bulk ESS is above 100 per chain"] is False  # among 20 draws
     assert not any("check" in name for name in result)
 
 

@@ -48,7 +48,7 @@ BY_OTHERS = "the outputs of a row depend on other rows of its batch"
         (3, {"name": "OverRows"}, BY_OTHERS),
         (3, {"name": "WholeRange"}, BY_OTHERS),
         (3, {"name": "OverTime"}, BY_OTHERS),
-        (3, {"name": "Pooled"}, r"returns \[1, 3\] for a batch, must return \[rows, 3\]"),
+        (3, {"name": "Pooled"}, r"returns \[1, 3\] for a batch, but must return \[rows, 3\]"),
         (
             3,
             {"name": "Whole"},

@@ -145,7 +145,7 @@ def test_one_output_for_a_binary_label_is_its_log_odds():
 @pytest.mark.parametrize(
     ("place", "keys", "message"),
     [
-        ("own_things:Nett", {}, r"own_things has no function or class Nett; there are "),
+        ("own_things:Nett", {}, r"own_things has no function or class Nett; it has "),
         ("no_such_module:Net", {}, r"ModuleNotFoundError: No module named 'no_such_module'"),
         (
             "own_things:log_density",
@@ -156,7 +156,7 @@ def test_one_output_for_a_binary_label_is_its_log_odds():
         (
             PLACE,
             {"arguments": {"inputs": 4, "outputs": 7}},
-            r"returns \[16, 7\] for a batch, must return \[rows, 3\]",
+            r"returns \[16, 7\] for a batch, but must return \[rows, 3\]",
         ),
         (
             "own_things:Broken",

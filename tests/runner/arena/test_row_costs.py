@@ -63,7 +63,7 @@ def train(job, rng, problem, model):
 
 
 def prepare_row(folder, words, **short):
-    """The job of a row with short settings, and its problem; ``short``: permitted settings."""
+    """The job of a row with short settings, and its problem; ``short`` has the permitted settings."""
     name = compose(words).cfg.inference.name
     if package := getattr(registry.get("inference", name), "package", None):
         pytest.importorskip(package, reason=f"{package} is not installed")

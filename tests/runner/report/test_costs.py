@@ -17,7 +17,7 @@ def test_front_contains_undominated_points():
 
 
 def evaluate(study, experiment, *scores, **counts):
-    """A record with evaluations; ``counts``: costs of a step."""
+    """A record with evaluations; ``counts`` has the costs of a step."""
     lines = []
     for i, score in enumerate(scores, start=1):
         costs = {f"cost/{kind}": 10 * i * n for kind, n in counts.items()}

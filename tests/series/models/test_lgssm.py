@@ -68,7 +68,7 @@ def test_given_matrices_replace_the_simulated_ones():
     ("keys", "message"),
     [
         ({"Sigma": [[-1.0, 0.0], [0.0, 1.0]]}, "model.Sigma: not positive definite"),
-        ({"Q": [[1.0]]}, "model.Q: is 1 × 1, must be dx × dx = 3 × 3"),
+        ({"Q": [[1.0]]}, "model.Q: is 1 × 1, but must be dx × dx = 3 × 3"),
         (
             {"H": [[1.0, 0.0, 0.0]], "Sigma": [[1.0]]},
             "model.H: has 1 rows, but dataset=test observes 2 values",

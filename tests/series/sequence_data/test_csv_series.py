@@ -55,7 +55,7 @@ DAMAGED = [
     (
         "y\n",
         {},
-        "dataset.path=.*mine.csv: the file is empty, .* contains no line after its column names",
+        "dataset.path=.*mine.csv: the file is empty, .* contains no line below the column names",
     ),
     ('y\n"1\n', {}, "invalid CSV"),
 ]

@@ -171,7 +171,7 @@ def rank_p(
     statistics: Statistics = moments_and_density,
     **settings: Any,
 ) -> float:
-    """p-value of the rank test of inference ``name`` with a fixed kernel (``settings``: no
+    """p-value of the rank test of inference ``name`` with a fixed kernel (``settings`` without
     warm-up).
 
     ``backward`` is the model that gives the reverse kernel, for irreversible kernels: the blocks of

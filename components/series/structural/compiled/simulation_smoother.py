@@ -99,7 +99,7 @@ def kept_values(system: System, G: Tensor) -> Array:
 
 
 def state_work(system: System, filtered: bool = False) -> StateWork:
-    """Allocate the work arrays; ``filtered``: the filter keeps its moments."""
+    """Allocate the work arrays; if ``filtered``, the filter keeps its moments."""
     (n, d) = system.F.shape
     k = len(system.noisy)
     kept = n * filtered
