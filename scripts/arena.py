@@ -2,36 +2,36 @@
 
     python -m scripts.arena posteriors --budget medium --jobs 2 --output-dir FOLDER
     python -m scripts.arena posteriors --budget medium --output-dir FOLDER --keep
-    python -m scripts.arena uci --from-results aadm_uci
     python -m scripts.arena weights --gold posterior_quality --output-dir FOLDER
 
 Rows are run sequentially, like users' rows in ``runner arena run``; repeating the command continues
 with the missing runs.  ``--keep`` runs nothing: lines of finished runs replace the lines with the
-same budget, row and problem in ``SUITE.csv.gz`` next to the YAML.  ``--from-results`` copies the kept
-scores of a study (docs/results) with the same rows and with the suite's problems as columns; their
-costs were not counted.  ``--gold`` copies the predictions of a study's gold row from its runs in
-the folder.
+same budget, row and problem in ``SUITE.csv.gz`` next to the YAML.  ``--gold`` copies the predictions
+of a study's gold row from its runs in the folder.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 from pathlib import Path
 
 import pandas as pd
 
 from runner.arena.rows import find_snapshots, prepare_row
-from runner.arena.scores import read_kept, read_snapshots, write_kept
-from runner.arena.stored import keep_gold, stored_file
+from runner.arena.scores import FIXED, ORDER, read_kept, read_snapshots
+from runner.arena.stored import COLUMNS, ENDING, load_gold, stored_file
 from runner.arena.suite import Suite, load_suite
-from runner.report.origin import read_kept_scores
+from runner.disk.atomic import write_bytes
+from runner.report.scores.distances import read_predictions
 from runner.study import snapshot as snapshots
 from runner.study.choice import select_runs
-from runner.study.definition import load_study
+from runner.study.snapshot import Snapshot
 from runner.study.study import run_remaining
-from scripts.prose.scores import FOLDER, list_scores
 
 PLACE = ["budget", "row", "problem"]
+SCORE_DIGITS = 6  # significant ones, of a kept score
+GOLD_DIGITS = 8
 
 
 def merge(kept: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
@@ -61,31 +61,37 @@ def write(suite: Suite, new: pd.DataFrame) -> None:
     print(f"{path}: {len(new)} lines of {new['row'].nunique()} rows")
 
 
-def from_results(suite: Suite, name: str) -> pd.DataFrame:
-    """Lines of a study's kept scores with the suite's rows, problems, scores and replicates."""
-    study = load_study(name)
-    kept = read_kept_scores({name: list_scores(FOLDER)[name]}, study)
-    commit = dict(kept.origin.provenance).get("frozen", "").partition("commit ")[2]
-    metrics = {
-        (table.name, column): table.column_metric(column)
-        for table in study.tables
-        for column in study.columns(table)
+def write_kept(lines: pd.DataFrame, path: Path) -> None:
+    """Write lines in a fixed order, without metrics that are missing in all lines."""
+    metrics = [name for name in lines.columns.difference(FIXED) if lines[name].notna().any()]
+    write_stored(lines.sort_values(ORDER)[[*FIXED, *metrics]], SCORE_DIGITS, path)
+
+
+def write_stored(table: pd.DataFrame, digits: int, path: Path) -> None:
+    """Write a file, with ``digits`` significant digits; equal tables give identical bytes."""
+    text = table.to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
+    write_bytes(path, gzip.compress(text.encode(), 9, mtime=0))
+
+
+def keep_gold(suite: Suite, snapshot: Snapshot) -> int:
+    """Write the predictions of the gold row's runs, replacing stored predictions of the same
+    problems; return the number of problems.
+
+    The value of each cell of the study is the name of a problem."""
+    path = stored_file(suite.name, ENDING)
+    new = {
+        problem: predictions.assign(problem=problem)
+        for run in snapshot.runs
+        if run.row == suite.gold and snapshot.state(run) == "done"
+        for problem in suite.problems.keys() & set(map(str, run.cell.values()))
+        if len(predictions := read_predictions(snapshot.folder(run), 0))
     }
-    scores = kept.scores.rename(columns={"column": "problem"})
-    metric = [metrics[place] for place in zip(scores["table"], scores["problem"], strict=True)]
-    scores = scores.assign(metric=metric)
-    is_used = scores["row"].isin([row.name for row in suite.rows])
-    is_used &= scores["problem"].isin(suite.problems) & scores["metric"].isin(suite.metrics)
-    if suite.replicates:
-        is_used &= scores["replicate"] < suite.replicates
-    replicate = ["row", "problem", "data", "seed", "replicate"]
-    lines = scores[is_used].pivot(index=replicate, columns="metric", values="score").reset_index()
-    doubted = {(cell.row, cell.column) for cell in kept.origin.cells if cell.failures}
-    states = [
-        "doubted" if place in doubted else "done"
-        for place in zip(lines["row"], lines["problem"], strict=True)
-    ]
-    return lines.assign(budget="", step=-1, state=states, commit=commit)
+    if path is None or not new:
+        return 0
+    kept = load_gold(suite)
+    table = pd.concat([kept[~kept["problem"].isin([*new])], *new.values()])[COLUMNS]
+    write_stored(table.sort_values("problem", kind="stable"), GOLD_DIGITS, path)
+    return len(new)
 
 
 def main() -> None:
@@ -97,7 +103,6 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--output-dir", default="outputs")
     parser.add_argument("--keep", action="store_true")
-    parser.add_argument("--from-results", metavar="STUDY")
     parser.add_argument(
         "--gold", metavar="STUDY", help="keep the predictions of this study's gold row"
     )
@@ -105,9 +110,6 @@ def main() -> None:
     suite = load_suite(given.suite)
     budget = suite.budget(given.budget)
     output_dir = Path(given.output_dir).resolve()
-    if given.from_results:
-        write(suite, from_results(suite, given.from_results))
-        return
     if given.gold:
         snapshot = snapshots.load(given.gold, output_dir)
         n = keep_gold(suite, snapshot) if snapshot else 0

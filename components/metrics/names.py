@@ -7,6 +7,7 @@ attack.  A score without a direction is a fact (a mean, a number of clusters) or
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -46,6 +47,13 @@ def score_names(kind: Kind, attacked: bool, target: Target | None = None) -> fro
     if attacked:
         problems.add("spoofed" if kind == "sequence" else "attacked")
     return frozenset(name for name, kinds in PROBLEMS.items() if problems & set(kinds))
+
+
+def score_range(score: str) -> tuple[float, float]:
+    """Smallest and largest possible value of a score."""
+    name = base_name(score)
+    smallest = 0.0 if name in SCORES["not_negative"] else -math.inf
+    return smallest, 1.0 if name in SCORES["at_most_one"] else math.inf
 
 
 def without_costs(scores: Mapping[str, T]) -> dict[str, T]:

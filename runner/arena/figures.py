@@ -21,7 +21,7 @@ from runner.arena.suite import Suite
 from runner.report.figures.costs import mark_front
 from runner.report.figures.picture import Picture
 from runner.report.figures.ranks import MIN_BLOCKS, MIN_ROWS, rank
-from runner.study.table_specs import TableSpec
+from runner.study.table_specs import PROBLEM_KEY, TableSpec
 
 Ranked = Sequence[tuple[TableSpec, list[Standing]]]
 BROAD = 8.0  # inches: a wider figure has the page's width
@@ -69,7 +69,7 @@ def draw_boards(
             curves = points.rename(columns={"row": "method"})
             curves = curves.assign(panel="", low=points["mean"], high=points["mean"])
             curves = curves.sort_values("method", key=lambda n: n.map(rows.index), kind="stable")
-            direction = suite.direction(table)
+            direction = table.column_direction(PROBLEM_KEY)
             ends = curves.drop_duplicates("method", keep="last")
             finals = mark_front(ends, "cost", "mean", direction)
             label = kind.replace("_", " ")
@@ -179,17 +179,16 @@ def draw_frontier(suite: Suite, lines: pd.DataFrame, rows: Sequence[str]) -> Pic
         return None
     from components.figures.samples.trade_off import trade_off_figure
 
-    x = suite.frontier.x
-    y = suite.frontier.y
-    axes = {"x": x, "y": y}
-    scores = pd.DataFrame({axis: mean_results(lines, axes[axis])["score"] for axis in axes})
+    axes = dict(suite.frontier)
+    scores = pd.DataFrame({a: mean_results(lines, metric)["score"] for a, metric in axes.items()})
     places = pd.MultiIndex.from_product([suite.problems, rows], names=["panel", "method"])
     points = scores[np.isfinite(scores).all(axis=1)].swaplevel().reindex(places).dropna()
     if points.empty:
         return None
-    directions = {str(table.metric): suite.direction(table) for table in suite.tables}
-    sign = 1.0 if directions[x] == "lower" else -1.0
-    points = points.assign(loss=sign * points["x"]).reset_index()
-    front = mark_front(points, "loss", "y", directions[y])
-    caption = f"{y} against {x}, means of replicates; filled: on the Pareto front of the problem"
-    return Picture(trade_off_figure(front, x, y), caption, is_interactive=False)
+    table_of = {table.metric: table for table in suite.tables}
+    x, y = (table_of[metric].column_direction(PROBLEM_KEY) for metric in axes.values())
+    sign = 1.0 if x == "lower" else -1.0
+    front = mark_front(points.assign(loss=sign * points["x"]).reset_index(), "loss", "y", y)
+    caption = "{y} against {x}, means of replicates; filled: on the Pareto front of the problem"
+    figure = trade_off_figure(front, axes["x"], axes["y"])
+    return Picture(figure, caption.format(**axes), is_interactive=False)

@@ -110,8 +110,9 @@ class RunLength:
         limits = self.limits
         shares = [(2 * costs[k][0] - costs[k][1]) / limits[k] for k in limits if k in costs]
         share = max(shares, default=0.0)
-        draws = int(self.keys["draws"] * POSTERIOR / max(share, POSTERIOR))
-        return [f"inference.draws={draws}"] if share > POSTERIOR else []
+        if share <= POSTERIOR:
+            return []
+        return [f"inference.draws={int(self.keys['draws'] * POSTERIOR / share)}"]
 
     def count(self, costs: Costs | None) -> int | None:
         """Number of steps, from the costs of the first probe, or of a longer one if the method

@@ -87,8 +87,8 @@ def list_differences(before: Scores, after: Scores, tolerance: float) -> Iterato
                 yield f"{name} is {stated:.6g} in the record, {current:.6g} here"
 
 
-def check_table(opened: OpenedArchive, snapshot: Snapshot) -> str | None:
-    """Difference between the pack's table of scores and its records, or None."""
+def check_table(opened: OpenedArchive, snapshot: Snapshot) -> Iterator[str]:
+    """Difference between the pack's table of scores and its records."""
     name = f"{snapshot.name}_replicates.csv"
     packed = opened.folder / "report" / name
     with scratch_folder() as place:
@@ -99,8 +99,9 @@ def check_table(opened: OpenedArchive, snapshot: Snapshot) -> str | None:
     wrong = [line for line in stated if line not in given]
     missing = len(given - set(stated))
     if wrong:
-        return f"report/{name}: {len(wrong)} lines are not in its records; the first is {wrong[0]}"
-    return f"report/{name}: lacks {missing} scores of its records" if missing else None
+        yield f"report/{name}: {len(wrong)} lines are not in its records; the first is {wrong[0]}"
+    elif missing:
+        yield f"report/{name}: lacks {missing} scores of its records"
 
 
 def list_deviations(snapshot: Snapshot) -> Iterator[str]:

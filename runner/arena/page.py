@@ -14,20 +14,19 @@ import pandas as pd
 
 from runner.arena.figures import list_figures
 from runner.arena.rows import find_snapshots, read_lines
-from runner.arena.scores import CHECKS, JOIN, final_lines, list_checks
+from runner.arena.scores import CHECKS, final_lines, list_checks
 from runner.arena.standing.boards import Board
 from runner.arena.standing.problem_results import list_costs
 from runner.arena.standing.standings import LAST, LEVEL
 from runner.arena.suite import Suite
 from runner.arena.summary import tabulate_board
-from runner.record.checks import Failures
+from runner.report.context import describe_study
 from runner.report.details import details
 from runner.report.origin import UNNAMED, CellFacts, Kept, Origin
 from runner.report.pages import embed_figures, write_page
 from runner.report.results import layout_table
-from runner.report.scores.cells import FAILED_CHECK_MARK, SHORT_MARK
+from runner.report.scores.cells import FAILED_CHECK_MARK, SHORT_MARK, read_failures
 from runner.report.scores.earlier import PLACE, WHOLE
-from runner.report.wording import CORRECTION, describe_bold, describe_test
 from runner.study.protocol import UNKNOWN
 from runner.study.table_specs import Row
 
@@ -35,7 +34,7 @@ TEMPLATE = Path(__file__).parent / "page.html.j2"
 # states of problems that a board counts, and the words of its columns
 STATES = {state: state for state in LAST} | {"not applicable": "n/a"}
 # failed checks of a line without stored names
-FAILED_OF_STATE = {"short": "checks that more steps would pass", "doubted": UNNAMED}
+FAILED_OF_STATE = {"short": f"{UNNAMED} {SHORT_MARK}", "doubted": UNNAMED}
 
 
 def read_board(suite: Suite, budget: str, output_dir: Path) -> Board:
@@ -52,8 +51,8 @@ def write(board: Board, path: Path, is_published: bool = False) -> Path:
     suite = board.suite
     lines = board.lines
     rows = list_rows(board)
-    reference = next(iter(board.own), None)
-    study = suite.to_study(rows).model_copy(update={"reference": reference})
+    changes = {"reference": next(iter(board.own), None)}
+    study = suite.to_study(rows).model_copy(update=changes)
     tables = layout_table(study, None, to_kept(suite, lines))
     commits = final_lines(lines).set_index(["row", "problem"])["commit"].to_dict()
     commands = [
@@ -65,12 +64,9 @@ def write(board: Board, path: Path, is_published: bool = False) -> Path:
     ends = set[str]().union(*(each.states for _, standings in ranked for each in standings))
     header, leading = tabulate_board(board, ranked[0][1])
     figures = list_figures(board, [row.name for row in rows], ranked)
-    context = {
+    context = describe_study(study, tables) | {
         "name": f"arena: {suite.name}",
-        "title": suite.title,
         "smoke": False,
-        "description": suite.description,
-        "draws_anew": suite.draws_anew or "",
         "home": is_published,
         "header": header,
         "leading": leading,
@@ -86,11 +82,6 @@ def write(board: Board, path: Path, is_published: bool = False) -> Path:
         "interval": f"{LEVEL:.0%} interval",
         "tuned": {row.name: row.tuned for row in rows if row.tuned},
         "figures": figures,
-        "tables": tables,
-        "bold": describe_bold(suite.splits is not None),
-        "test": describe_test(suite.splits is not None),
-        "correction": CORRECTION,
-        "reference": reference,
         "beside": "",
         "changes": {},
         "runs": [],
@@ -150,17 +141,11 @@ def to_kept(suite: Suite, lines: pd.DataFrame) -> Kept:
             row,
             problem,
             why=STATES.get(state, "") if replicate == WHOLE else "",
-            failed=to_failures(state, checks),
+            failed=read_failures(checks or FAILED_OF_STATE.get(state, "")),
         )
         for table, row, problem, state, replicate, checks in places
     ]
     return Kept(scores, Origin(cells=cells))
-
-
-def to_failures(state: str, checks: str) -> Failures:
-    """Names of the failed checks of a line."""
-    names = (checks or FAILED_OF_STATE[state]).split(JOIN) if state in FAILED_OF_STATE else []
-    return dict.fromkeys(names, state == "short")
 
 
 def command_of(board: Board, row: Row, problem: str) -> str:

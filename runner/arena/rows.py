@@ -144,7 +144,7 @@ def find_snapshots(suite: Suite, budget: str, output_dir: Path) -> list[Snapshot
     pattern = snapshot_name(suite, budget, "*")
     paths = sorted((output_dir / "studies").glob(f"{pattern}/snapshot.yaml"))
     loaded = [snapshots.load(path.parent.name, output_dir) for path in paths]
-    return sorted((s for s in loaded if s is not None), key=lambda s: s.taken)
+    return sorted(filter(None, loaded), key=lambda s: s.taken)
 
 
 def read_lines(suite: Suite, budget: str, frozen: list[Snapshot]) -> pd.DataFrame:

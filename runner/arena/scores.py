@@ -14,13 +14,19 @@ from typing import Any, Literal, get_args
 import pandas as pd
 
 from components.metrics.names import COST_PREFIX
-from runner.arena.stored import load_gold, read_stored, stored_file, write_stored
+from runner.arena.stored import load_gold, read_stored, stored_file
 from runner.arena.suite import Suite
 from runner.record.checks import failed_checks
 from runner.record.code import describe_commit
 from runner.record.facts import Facts
 from runner.record.scores import RecordedScores, final_scores, read_evaluations
-from runner.report.scores.cells import FAILED_CHECK_MARK, SHORT_MARK, mark_failures
+from runner.report.scores.cells import (
+    FAILED_CHECK_MARK,
+    JOIN,
+    SHORT_MARK,
+    list_failures,
+    mark_failures,
+)
 from runner.report.scores.distances import measure_distances, read_predictions
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.study.table_specs import PROBLEM_KEY
@@ -31,16 +37,14 @@ State = Literal["done", "short", "doubted", "failed", "over budget", "not applic
 SCORED = ("done", "short", "doubted")  # states of runs with valid scores
 NUMBERED = ("seed", "replicate", "step")
 ORDER = ["budget", "row", "problem", *NUMBERED]  # of kept lines
-CHECKS = "checks"  # names of failed ones; empty in lines kept without them
+CHECKS = "checks"  # failed ones, by ``list_failures``; empty if none failed, or their names were not kept
 FIXED = [*ORDER, "state", "data", "commit", CHECKS]
-JOIN = "; "
 TYPES = {name: int if name in NUMBERED else str for name in FIXED}
 STATE_OF_MARK: dict[str, State] = {"": "done", SHORT_MARK: "short", FAILED_CHECK_MARK: "doubted"}
 TOLERANCE = 1.1  # a budget ends with the step that reaches it; a cost of more is over budget
 # diagnostics of chains: independent draws of a wrong q have the best ones
 OF_CHAINS = {"ess", "ess_tail", "rhat"}
 END = -1  # step of final scores
-DIGITS = 6  # significant ones, of a kept score
 
 
 def to_frame(lines: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -89,7 +93,7 @@ def _read_run(
         "state": state,
         "data": facts.get("data", run.data),
         "commit": describe_commit(facts.get("git", {})),
-        CHECKS: JOIN.join(failed_checks(facts)),
+        CHECKS: list_failures(failed_checks(facts)),
     }
     if "result" not in facts or state not in (*SCORED, "over budget"):
         yield common | {"replicate": 0, "step": END}
@@ -148,26 +152,18 @@ def find_state(run: FrozenRun, facts: Facts, limits: dict[str, float]) -> State:
     return STATE_OF_MARK[mark_failures(failed_checks(facts))]
 
 
-def write_kept(lines: pd.DataFrame, path: Path) -> None:
-    """Write lines in a fixed order, without metrics that are missing in all lines."""
-    metrics = [name for name in lines.columns.difference(FIXED) if lines[name].notna().any()]
-    write_stored(lines.sort_values(ORDER)[[*FIXED, *metrics]], DIGITS, path)
-
-
 def read_kept(path: Path | None) -> pd.DataFrame:
     """Kept scores; empty if there are none.
 
     Raises:
         ConfigError: the file is damaged.
     """
-    if path is None or not path.is_file():
-        return to_frame([])
-    return read_stored(path, TYPES, _check_kept)
+    return read_stored(path, TYPES, _check_kept, to_frame([]))
 
 
 def _check_kept(lines: pd.DataFrame) -> pd.DataFrame:
     texts = [name for name in FIXED if name not in NUMBERED]
-    lines[texts] = lines.assign(**{CHECKS: lines.get(CHECKS)})[texts].fillna("")
+    lines[texts] = lines[texts].fillna("")
     if unknown := set(lines["state"]).difference(get_args(State)):
         raise ValueError(f"state {', '.join(unknown)}")
     return lines.astype(dict.fromkeys(lines.columns.difference(FIXED), float))

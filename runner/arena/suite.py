@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PositiveFloat, model_validator
 
-from components.metrics.names import COST_PREFIX, ScoreDirection
+from components.metrics.names import COST_PREFIX
 from runner.disk import conf_folders
 from runner.disk.read_yaml import load_untrusted
 from runner.errors import ConfigError, nearest
@@ -80,21 +80,17 @@ class Suite(StudyDefinition):
     @model_validator(mode="after")
     def _check_names(self) -> Suite:
         """Check the names of problems and scores in the other keys."""
-        for problem in self.norms:
-            if problem not in self.problems:
-                raise ValueError(
-                    f"norms: {problem} is not a problem{nearest(problem, self.problems)}"
-                )
+        for problem in self.norms.keys() - self.problems.keys():
+            raise ValueError(f"norms: {problem} is not a problem{nearest(problem, self.problems)}")
         if self.opponents and (self.replicates or 0) % len(self.opponents):
             raise ValueError(
                 f"opponents: {len(self.opponents)} do not share {self.replicates} replicates evenly; "
                 "set replicates to a multiple"
             )
-        named = (
-            {"frontier.x": self.frontier.x, "frontier.y": self.frontier.y} if self.frontier else {}
-        )
-        named |= {"solve.metric": self.solve.metric} if self.solve else {}
-        for key, metric in named.items():
+        named = [(f"frontier.{axis}", metric) for axis, metric in self.frontier or ()]
+        if self.solve:
+            named.append(("solve.metric", self.solve.metric))
+        for key, metric in named:
             if metric not in self.metrics:
                 raise ValueError(f"{key}: {metric} has no table; add one")
         return self
@@ -104,18 +100,12 @@ class Suite(StudyDefinition):
         """Tables by which rows are ranked: tables of scores with a direction (a coverage has none,
         so it is only shown).
         """
-        return [t for t in self.tables if t.better or t.score_direction(t.metrics[0])]
+        return [table for table in self.tables if table.column_direction(PROBLEM_KEY)]
 
     @property
     def metrics(self) -> list[str]:
         """Metrics of the tables; the first one determines the leader."""
         return [str(table.metric) for table in self.tables]
-
-    def direction(self, table: TableSpec) -> ScoreDirection:
-        """Direction of the score of a table in ``ranked``."""
-        direction = table.better or table.score_direction(str(table.metric))
-        assert direction is not None
-        return direction
 
     def counts(self, metric: str) -> bool:
         """False for a cost by which rows are not compared."""

@@ -129,9 +129,7 @@ def tune(
     header = (*COLUMNS, f"median {metric}", "failed")
     cells = [[s.row, *rank_cells(s), str(s.states["failed"])] for s in standings]
     print_table(title, header, cells)
-    best = next(
-        (s for s in standings if s.ranks and any(s.states[state] for state in SCORED)), None
-    )
+    best = next((s for s in standings if s.ranks and any(map(s.states.get, SCORED))), None)
     if best is None:
         raise ConfigError("arena tune: no setting ran on any validation problem; give other values")
     spent = count_costs(lines, metric, suite.budgets.get(budget, {}))

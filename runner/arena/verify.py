@@ -132,8 +132,7 @@ def verify_opened(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
     cells = [] if snapshot is None else list_cells(snapshot)
     if snapshot is None or not cells:
         raise ConfigError(f"{arguments.file}: contains no finished run")
-    wrong = list(list_deviations(snapshot))
-    wrong += [fault] if (fault := check_table(opened, snapshot)) else []
+    wrong = [*list_deviations(snapshot), *check_table(opened, snapshot)]
     wrong += check_records(snapshot, cells)
     for fault in wrong:
         complain(fault)

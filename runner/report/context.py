@@ -11,11 +11,27 @@ from runner.record.code import describe_commit
 from runner.report.compared_record import describe_machine
 from runner.report.results import describe_replicates
 from runner.report.run_views import RunView
+from runner.report.scores.cells import TableLayout
+from runner.report.wording import CORRECTION, describe_bold, describe_test
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import Snapshot
 
 EARLIER_SCORES_PREFIX = "of earlier scores: "  # prefix of notes on earlier scores
 INCLUDED = "of earlier reports (--with)"  # text of a note that earlier scores are included
+
+
+def describe_study(study: StudyDefinition, tables: list[TableLayout]) -> dict[str, Any]:
+    """Values of a study and its tables for the template of a page."""
+    return {
+        "title": study.title,
+        "description": study.description,
+        "draws_anew": study.draws_anew or "",
+        "tables": tables,
+        "bold": describe_bold(study.splits is not None),
+        "test": describe_test(study.splits is not None),
+        "correction": CORRECTION,
+        "reference": study.reference,
+    }
 
 
 def provenance(

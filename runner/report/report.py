@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.disk.atomic import write_bytes
-from runner.report.context import provenance
+from runner.report.context import describe_study, provenance
 from runner.report.csv_files import write_numbers, write_replicates
 from runner.report.details import details
 from runner.report.differs import comparison_row, differs
@@ -26,7 +26,7 @@ from runner.report.pages import embed_figures, write_page
 from runner.report.results import layout_table, restrict_to_kept_rows
 from runner.report.run_views import run_views
 from runner.report.scores.cells import TableLayout, list_cells
-from runner.report.wording import CORRECTION, describe_bold, describe_outcome, describe_test
+from runner.report.wording import describe_outcome
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import Snapshot
 
@@ -101,19 +101,11 @@ def write(
     earlier = kept.origin if has_earlier else Origin()
     messages = [*part, *notes(snapshot, tables, runs, earlier)]
     came_from = provenance(study, snapshot, runs, earlier.provenance)
-    context = {
+    context = describe_study(study, page_tables) | {
         "name": name,
-        "title": study.title,
         "smoke": smoke,
         "outcome": describe_outcome(page_tables, study.reference),
-        "description": study.description,
         "notes": messages,
-        "tables": page_tables,
-        "draws_anew": study.draws_anew or "",
-        "bold": describe_bold(study.splits is not None),
-        "test": describe_test(study.splits is not None),
-        "correction": CORRECTION,
-        "reference": study.reference,
         "beside": comparison_row(study),
         "changes": {row: row_changes[row] for row in page_rows if row in row_changes},
         "figures": figures,

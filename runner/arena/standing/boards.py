@@ -14,7 +14,7 @@ from runner.arena.standing.problem_results import count_states, mean_results
 from runner.arena.standing.solved import costs_to_solve, place_rows
 from runner.arena.standing.standings import Standing, rank_rows
 from runner.arena.suite import Suite
-from runner.study.table_specs import Row, TableSpec
+from runner.study.table_specs import PROBLEM_KEY, Row, TableSpec
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Board:
 
     def rank(self, table: TableSpec) -> list[Standing]:
         """Order rows by the ranks of the score of a table in ``suite.ranked``."""
-        direction = self.suite.direction(table)
+        direction = table.column_direction(PROBLEM_KEY)
         reference = next(iter(self.own), None)
         return rank_rows(self.lines, str(table.metric), direction, reference, self.suite.gold)
 
@@ -83,5 +83,4 @@ class Board:
         """Row in the first place; None if there are no rows."""
         if self.solved:
             return str(self.solved[0]["row"])
-        standings = self.rank(self.suite.tables[0])
-        return standings[0].row if standings else None
+        return next((s.row for s in self.rank(self.suite.tables[0])), None)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from components.metrics.names import COST_PREFIX
+from components.metrics.names import COST_PREFIX, score_range
 from runner.arena.scores import SCORED, final_lines
 
 DIVERGED = 1e6  # times the median size of the scores of all rows on a problem
@@ -38,10 +38,12 @@ def mean_results(lines: pd.DataFrame, metric: str) -> pd.DataFrame:
 
     A row without some replicates of a problem is incomplete on that problem.  Infinite scores, and
     scores a million times the median size of the others, count as divergences.  A replicate without
-    a score that other rows have leaves the row without a score.
+    a score that other rows have, or with a score outside its range, leaves the row without a score.
     """
     names = {metric: "score"} | {COST_PREFIX + kind: kind for kind in list_costs(lines)}
     final = final_lines(lines)
+    scores = final.reindex(columns=[metric])[metric]
+    final = final.assign(**{metric: scores.where(scores.between(*score_range(metric)))})
     places = final.groupby(PLACE, sort=False)
     means = average(final, [*names]).droplevel("step").rename(columns=names)
     results = means.assign(state=places["state"].first())

@@ -41,10 +41,10 @@ def count_evaluations(lines: pd.DataFrame) -> pd.Series[float]:
 
 def costs_of_replicates(lines: pd.DataFrame, metric: str, tolerance: float) -> pd.Series[float]:
     """Cost after which the error of each replicate stays below a tolerance; infinite if the final
-    error exceeds it, or if the scores of the run are invalid.
+    error exceeds it or is negative, or if the scores of the run are invalid.
     """
-    error = lines.get(metric, math.nan)  # NaN is not below a tolerance
-    is_below = (error < tolerance) & lines["state"].isin(SCORED)
+    error = lines.reindex(columns=[metric])[metric]
+    is_below = error.between(0, tolerance, inclusive="left") & lines["state"].isin(SCORED)
     steps = lines["step"].where(lines["step"] >= 0, math.inf)
     backwards = lines[RUN].assign(is_below=is_below, cost=count_evaluations(lines), step=steps)
     backwards = backwards.sort_values("step", ascending=False)

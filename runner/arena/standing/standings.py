@@ -48,7 +48,7 @@ class Standing:
 def rank_rows(
     lines: pd.DataFrame,
     metric: str,
-    direction: ScoreDirection,
+    direction: ScoreDirection | None,
     reference: str | None = None,
     gold: str | None = None,
 ) -> list[Standing]:

@@ -24,6 +24,7 @@ from runner.study.table_specs import Row, TableSpec
 
 FAILED_CHECK_MARK = "†"  # mark of numbers from runs with failed checks, which are biased
 SHORT_MARK = "¶"  # mark of numbers from runs that only need more steps to pass their checks
+JOIN = "; "  # between the names of failed checks
 OTHER_PROTOCOL_MARK = "§"  # mark of numbers with a protocol other than the study's
 CellKey = tuple[str, str, str]  # table, row, column
 ExpectedProtocols = dict[CellKey, Protocol]
@@ -34,6 +35,17 @@ def mark_failures(failed: Failures) -> str:
     if not failed:
         return ""
     return SHORT_MARK if all(failed.values()) else FAILED_CHECK_MARK
+
+
+def list_failures(failed: Failures) -> str:
+    """Names of failed checks; those that more steps would pass are marked."""
+    return JOIN.join(f"{name} {SHORT_MARK}" if short else name for name, short in failed.items())
+
+
+def read_failures(names: str) -> Failures:
+    """Failed checks of a text by ``list_failures``."""
+    each = filter(None, names.split(JOIN))
+    return {name.removesuffix(f" {SHORT_MARK}"): SHORT_MARK in name for name in each}
 
 
 @dataclass
@@ -65,6 +77,11 @@ class Cell:
     def mark(self) -> str:
         """Marks of the number in the cell."""
         return mark_failures(self.failed) + (OTHER_PROTOCOL_MARK if self.other_protocol else "")
+
+    @property
+    def failures(self) -> str:
+        """Names of its failed checks."""
+        return list_failures(self.failed)
 
     @property
     def is_compared(self) -> bool:

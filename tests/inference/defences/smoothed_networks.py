@@ -2,6 +2,7 @@
 
 import torch
 from support.small.small_problems import component, train
+from torch.testing import assert_close
 
 from components.posteriors.noisy_votes import SmoothedNetwork
 from runner.execution.rng import Streams
@@ -39,3 +40,16 @@ def train_smoothed(problem, steps=150, **keys):
 
 def rest(posterior):
     return {key: value for key, value in vars(posterior).items() if key != "network"}
+
+
+def check_two_steps(method, problem, fit):
+    """θ := θ − 0.1 ∇[−fit − log p(θ)/N]; ``fit``: of a network at θ [1, P] to a batch."""
+    state, rng = train(method, MLP, problem, 0)
+    network = state.network
+    theta = network.theta.detach().clone()[None]
+    for _, batch in problem.batches("minibatch", rng, 0, 2):
+        point = theta.clone().requires_grad_()
+        loss = -fit(network, point, batch) - network.log_prior(point).sum() / problem.n
+        theta = theta - 0.1 * torch.autograd.grad(loss, point)[0]
+        state, _ = method.step(state, batch, rng)
+        assert_close(network.theta.detach(), theta[0])

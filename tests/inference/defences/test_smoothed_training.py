@@ -1,7 +1,6 @@
 """Training under noise: literal steps, the limit of no noise, and larger certificates."""
 
-import torch
-from smoothed_networks import MLP, rest, smoothing, train_smoothed
+from smoothed_networks import MLP, check_two_steps, rest, smoothing, train_smoothed
 from support.runs.configured import normal
 from support.small.small_problems import classes, component, train
 from torch.testing import assert_close
@@ -14,20 +13,14 @@ from runner.execution.rng import Streams
 # training
 def test_two_steps_match_equation():
     """θ := θ − η ∇[−mean log p(y|x + η) − log p(θ)/N] with noise from the noise stream."""
-    problem = classes(batch_size=10)
-    method = smoothing(optimizer="sgd", momentum=0.0, lr=0.1, sigma=0.3)
-    state, rng = train(method, MLP, problem, 0)
-    network = state.network
-    theta = network.theta.detach().clone()[None]
     other = Streams(0)
-    for _, batch in problem.batches("minibatch", rng, 0, 2):
+
+    def fit(network, theta, batch):
         eta = normal(other.noise, batch.x.shape)
-        leaf = theta.clone().requires_grad_()
-        fit = network.predictive(leaf, batch.x + 0.3 * eta).log_prob(batch.y).mean()
-        loss = -fit - network.log_prior(leaf).sum() / problem.n
-        theta = theta - 0.1 * torch.autograd.grad(loss, leaf)[0]
-        state, _ = method.step(state, batch, rng)
-        assert_close(network.theta.detach(), theta[0])
+        return network.predictive(theta, batch.x + 0.3 * eta).log_prob(batch.y).mean()
+
+    method = smoothing(optimizer="sgd", momentum=0.0, lr=0.1, sigma=0.3)
+    check_two_steps(method, classes(batch_size=10), fit)
 
 
 def test_small_noise_gives_map():

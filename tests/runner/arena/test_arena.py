@@ -14,12 +14,12 @@ from runner.arena.scores import (
     read_kept,
     read_snapshots,
     to_frame,
-    write_kept,
 )
 from runner.arena.suite import Suite, load_suite
 from runner.errors import ConfigError
 from runner.study.pricing.study_records import format_seconds
 from runner.study.snapshot import FrozenRun, Snapshot
+from scripts.arena import write_kept
 from scripts.site.crawl import crawl, read_page
 
 
@@ -68,7 +68,7 @@ def test_kept_scores_are_read_as_written(tmp_path):
         [
             make_line("a", "x", None, "failed"),
             make_line("a", "y", 2.0, step=5),
-            make_line("b", "x", 0.125),
+            make_line("b", "x", 0.125, "doubted", checks="rhat ¶; bias"),
         ]
     )
     write_kept(lines, path)
@@ -81,21 +81,32 @@ def test_kept_scores_are_read_as_written(tmp_path):
         read_kept(path)
 
 
-@pytest.mark.parametrize(
-    ("method", "expected"), [("gaussian_vi", False), ("nuts", True), ("of_mine", True)]
-)
-def test_independent_draws_have_no_effective_sample_size(tmp_path, monkeypatch, method, expected):
+def read_run(tmp_path, monkeypatch, method, *checks):
+    """Lines of a finished run."""
     suite = toy()
     config = {"inference": {"name": method}}
     run = FrozenRun("a", "a", {"problem": "gauss"}, [], "e", "s", "d", config)
     study = suite.to_study(list(suite.rows))
     snapshot = Snapshot("arena.toy.a", study, "", "", [], [run], tmp_path)
     result = {"error_mean": [0.5], "ess": [900.0]}
-    facts = {"state": "done", "result": result, "checks": {}, "seed": 0}
+    facts = {"state": "done", "result": result, "checks": {"0": checks}, "seed": 0}
     monkeypatch.setattr(Snapshot, "facts", lambda self, run: facts)
-    lines = read_snapshots(suite, "", [snapshot])
+    return read_snapshots(suite, "", [snapshot])
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"), [("gaussian_vi", False), ("nuts", True), ("of_mine", True)]
+)
+def test_independent_draws_have_no_effective_sample_size(tmp_path, monkeypatch, method, expected):
+    lines = read_run(tmp_path, monkeypatch, method)
     assert ("ess" in lines) is expected
     assert lines["error_mean"].tolist() == [0.5]
+
+
+def test_line_names_each_failed_check_and_its_kind(tmp_path, monkeypatch):
+    checks = [RHAT | {"short": True}, RHAT | {"check": "bias"}]
+    lines = read_run(tmp_path, monkeypatch, "nuts", *checks)
+    assert lines[["state", "checks"]].to_numpy().tolist() == [["doubted", "rhat ¶; bias"]]
 
 
 @pytest.fixture

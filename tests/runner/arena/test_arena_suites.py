@@ -11,12 +11,12 @@ from runner.arena import lengths, rows
 from runner.arena.scores import (
     read_kept_lines,
     to_frame,
-    write_kept,
 )
 from runner.arena.suite import load_suite
 from runner.catalogue.words import explicit_keys
 from runner.errors import ConfigError
 from runner.study.plan import plan
+from scripts.arena import write_kept
 
 ERROR = TOY["tables"][0]
 
@@ -125,15 +125,13 @@ def test_length_of_a_row_follows_its_budget():
     assert words[-2:] == ["budget.gradients=400", "budget.densities=1200"]
 
 
-def test_start_beyond_the_budget_ends_the_probe():
-    _, words = find_words("inference=importance_sampling")
-    assert words[0] == f"steps={2 * lengths.PROBES[0]}"
-
-
-def test_method_that_crashes_is_run_to_report_its_error(monkeypatch):
-    error = ConfigMismatchError("step: planted crash")
-    monkeypatch.setattr("runner.execution.execute.rehearse", Mock(side_effect=error))
-    _, words = find_words("inference=sgld")
+@pytest.mark.parametrize("name", ["importance_sampling", "sgld"])
+def test_run_that_ends_early_is_as_long_as_the_probe(name, monkeypatch):
+    """Its start is beyond the budget, or it crashes and has to report its error."""
+    if name == "sgld":
+        error = ConfigMismatchError("step: planted crash")
+        monkeypatch.setattr("runner.execution.execute.rehearse", Mock(side_effect=error))
+    _, words = find_words(f"inference={name}")
     assert words[0] == f"steps={2 * lengths.PROBES[0]}"
 
 

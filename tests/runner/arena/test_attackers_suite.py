@@ -4,10 +4,11 @@ import pytest
 from support.runs.arena_suites import make_line, use_suite
 
 from runner.arena import packed, rows
-from runner.arena.scores import FIXED, to_frame, write_kept
+from runner.arena.scores import FIXED, to_frame
 from runner.arena.standing.standings import rank_rows
 from runner.arena.suite import Suite, load_suite
 from runner.arena.summary import time_of_row
+from scripts.arena import write_kept
 
 DIGITS = [
     "+experiment=digits_security",
@@ -94,13 +95,13 @@ def test_pack_with_another_victim_deviates(folder, monkeypatch, words, keys):
 def test_strongest_attacker_leads():
     suite = Suite(**SUITE)
     (table,) = suite.tables
-    assert suite.direction(table) == "lower" == table.column_direction("flat")
+    assert table.column_direction("flat") == "lower"
     lines = [
         make_line(row, problem, None, robust_accuracy=remaining)
         for row, remaining in {"weak": 0.9, "strong": 0.1}.items()
         for problem in suite.problems
     ]
-    standings = rank_rows(to_frame(lines), "robust_accuracy", suite.direction(table))
+    standings = rank_rows(to_frame(lines), "robust_accuracy", "lower")
     assert [s.row for s in standings] == ["strong", "weak"]
 
 

@@ -11,6 +11,7 @@ from runner.disk import conf_folders
 from runner.errors import ConfigError
 from runner.report.scores.distances import measure_distances, read_predictions
 from runner.study.snapshot import FrozenRun, Snapshot
+from scripts.arena import keep_gold
 
 SUITE = """
 {name: nets, measures: nets, description: nets, gold: HMC,
@@ -46,7 +47,7 @@ def gold_predictions(suite, tmp_path, monkeypatch):
     write_predictions(snapshot.folder(runs[0]), [1.0, 2.0, 3.0], [0.5, 1.0, 2.0])
     write_predictions(snapshot.folder(runs[1]), [9.0, 9.0, 9.0], [9.0, 9.0, 9.0])
     monkeypatch.setattr(Snapshot, "facts", lambda self, run: {"state": "done"})
-    assert stored.keep_gold(suite, snapshot) == 1
+    assert keep_gold(suite, snapshot) == 1
     return stored.load_gold(suite)
 
 

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from support.runs.arena_suites import make_line
+from support.runs.arena_suites import make_line, toy
 
+from runner.arena import rows
 from runner.arena.scores import SCORED, read_kept_lines, to_frame
 from runner.arena.standing.boards import Board
 from runner.arena.standing.solved import (
@@ -20,6 +21,7 @@ from runner.arena.stored import stored_file
 from runner.arena.suite import load_suite
 
 PROBLEMS = [f"p{i}" for i in range(17)]
+FEWER = {"problems": PROBLEMS[8:]}
 REPLICATES = 5
 TOLERANCE = 0.1
 COUNTED = ("gradients", "densities")
@@ -30,24 +32,37 @@ def write_lines(row, problem, errors, replicate=0, state="done", unit=1.0):
     steps = [*range(1, len(errors)), -1]
     costs = [{f"cost/{kind}": unit * (i + 1) for kind in COUNTED} for i in range(len(steps))]
     return [
-        make_line(row, problem, None, state, step, replicate=replicate, error=error, **cost)
+        make_line(row, problem, None, state, step, replicate=replicate, error_mean=error, **cost)
         for step, error, cost in zip(steps, errors, costs, strict=True)
     ]
 
 
 def write_row(
-    row, unit=1.0, problems=PROBLEMS, replicates=REPLICATES, errors=(1.0, 0.5, 0.05, 0.02), **keys
+    row,
+    unit=1.0,
+    problems=PROBLEMS,
+    replicates=REPLICATES,
+    errors=(1.0, 0.5, 0.05, 0.02),
+    absent=None,
+    **keys,
 ):
-    return [
+    """Lines of a row; ``absent``: state of the other replicates, which have no score."""
+    lines = [
         line
         for problem in problems
         for r in range(replicates)
         for line in write_lines(row, problem, errors, r, unit=unit, **keys)
     ]
+    return lines + [
+        make_line(row, p, None, absent, replicate=r)
+        for p in PROBLEMS
+        for r in range(REPLICATES)
+        if absent
+    ]
 
 
 def place(lines):
-    costs = costs_to_solve(to_frame(lines), "error", TOLERANCE, REPLICATES)
+    costs = costs_to_solve(to_frame(lines), "error_mean", TOLERANCE, REPLICATES)
     return {p.Index: p for p in place_rows(costs).itertuples()}
 
 
@@ -64,11 +79,11 @@ def place(lines):
 )
 def test_replicate_solves_once_its_error_stays_below(errors, cost):
     lines = to_frame(write_lines("a", "p", errors))
-    assert costs_of_replicates(lines, "error", TOLERANCE).item() == cost
+    assert costs_of_replicates(lines, "error_mean", TOLERANCE).item() == cost
 
 
 def test_rows_without_any_score_solve_nothing():
-    costs = costs_to_solve(to_frame([make_line("a", "p", None, "failed")]), "error", 0.1, 1)
+    costs = costs_to_solve(to_frame([make_line("a", "p", None, "failed")]), "error_mean", 0.1, 1)
     assert costs.to_numpy().tolist() == [[math.inf]]
 
 
@@ -85,49 +100,64 @@ def test_cost_is_a_median_with_infinite_missing_values():
         for line in write_lines("a", "p", [0.0], r, unit=unit)
     ]
     for replicates, cost in ((3, 2.0), (5, 30.0), (7, math.inf)):
-        assert costs_to_solve(to_frame(lines), "error", TOLERANCE, replicates).loc["a", "p"] == cost
+        frame = costs_to_solve(to_frame(lines), "error_mean", TOLERANCE, replicates)
+        assert frame.loc["a", "p"] == cost
 
 
-# number of problems without a score, and their state
-ABSENT = {"fails on nine": (9, "failed"), "not applicable on eight": (8, "not applicable")}
-# keys of ``write_row``
+# keys of ``write_row``, and the state of a problem in ranks
 FLAWS = {
-    "wrong on one moment": {"errors": [1.0, 0.5, 0.5, 0.5]},
-    "ends with NaN": {"errors": [1.0, 0.05, 0.02, math.nan]},
+    "fails on nine": ({"problems": PROBLEMS[9:], "absent": "failed"}, "failed"),
+    "not applicable on eight": (FEWER | {"absent": "not applicable"}, "not applicable"),
+    "no score on eight": (FEWER | {"absent": "done"}, "no score"),
+    "eight problems are missing": (FEWER, "not run"),
+    "other replicates fail": ({"replicates": 1, "absent": "failed"}, "no score"),
+    "one replicate only": ({"replicates": 1}, "incomplete"),
+    "wrong on one moment": ({"errors": [1.0, 0.5, 0.5, 0.5]}, "done"),
+    "ends with NaN": ({"errors": [1.0, 0.05, 0.02, math.nan]}, "no score"),
+    "never finite": ({"errors": [math.nan, math.nan, math.inf]}, "diverged"),
+    "minus infinity": ({"errors": [-math.inf] * 4}, "no score"),
+    "negative errors": ({"errors": [-1.0, -0.5, -0.05, -0.02]}, "no score"),
+    "over budget": ({"state": "over budget"}, "over budget"),
+}
+# flaws that do not change the place in ranks, and in neither: marks change no order, other lines
+# do not count
+LEVEL_IN_RANKS = {
     "three budgets": {"unit": 3.0},
-    "over budget": {"state": "over budget"},
-    "doubted everywhere": {"state": "doubted"},
-    "one replicate is missing": {"replicates": REPLICATES - 1},
-    "one replicate only": {"replicates": 1},
     "costs nothing": {"unit": 0.0},
     "cost not counted": {"unit": math.nan},
+    "evaluated at the end only": {"errors": [0.02], "unit": 4.0},
 }
+LEVEL = {
+    "doubted everywhere": {"state": "doubted"},
+    "two more replicates": {"replicates": REPLICATES + 2},
+    "problems of its own": {"problems": [*PROBLEMS, "easy", "easier"]},
+}
+MEDIAN = "one replicate is missing"  # the cost is a median
+PLANTED = FLAWS | {MEDIAN: ({"replicates": REPLICATES - 1}, "incomplete")}
+PLANTED |= {flaw: (keys, "") for flaw, keys in (LEVEL | LEVEL_IN_RANKS).items()}
 
 
-def plant(flaw):
-    """A copy of an honest row with a flaw."""
-    if flaw in ABSENT:
-        n, state = ABSENT[flaw]
-        fine = write_row("planted", problems=PROBLEMS[n:])
-        return fine + [make_line("planted", p, None, state) for p in PROBLEMS[:n]]
-    if flaw == "no score on eight":
-        fine = write_row("planted", problems=PROBLEMS[8:])
-        return fine + [
-            make_line("planted", p, None, replicate=r, **{"cost/gradients": 4.0})
-            for p in PROBLEMS[:8]
-            for r in range(REPLICATES)
-        ]
-    return write_row("planted", **FLAWS[flaw])
-
-
-@pytest.mark.parametrize("flaw", ["no score on eight", *ABSENT, *FLAWS])
-def test_flawed_copy_never_ranks_above_the_honest_row(flaw):
-    places = place(write_row("honest") + plant(flaw) + write_row("slow", unit=3.0))
-    assert places["honest"].place == 1
-    assert places["planted"].place >= 1
-    is_level = flaw in ("doubted everywhere", "one replicate is missing")
-    assert (places["planted"].place == 1) == is_level  # marks change no order
-    assert places["slow"].ratio == pytest.approx(3.0)
+@pytest.mark.parametrize("flaw", PLANTED)
+def test_flawed_copy_never_ranks_above_the_honest_row(flaw, monkeypatch):
+    """With solved problems and with ranks; duplicate lines count once."""
+    keys, state = PLANTED[flaw]
+    slow = write_row("slow", unit=3.0, errors=(1.0, 0.5, 0.05, 0.03))
+    lines = to_frame(write_row("honest") + 2 * write_row("a copy", **keys) + slow)
+    suite = toy(
+        problems={p: ["dataset=gaussian"] for p in PROBLEMS},
+        replicates=REPLICATES,
+        solve={"metric": "error_mean", "tolerances": [TOLERANCE]},
+    )
+    monkeypatch.setattr(rows, "read_kept_lines", lambda _: lines)
+    board = Board(suite, "small", rows.read_lines(suite, "small", []))
+    solved = {each["row"]: each for each in board.solved}
+    assert solved["honest"]["place"] == 1
+    assert (solved["a copy"]["place"] == 1) == (flaw in LEVEL or flaw == MEDIAN)
+    assert solved["slow"]["ratio"] == pytest.approx(3.0)
+    ranks = {each.row: each for each in board.rank(suite.tables[0])}
+    assert ranks["honest"].place == ("1" if state else "1=")
+    assert not state or ranks["a copy"].states[state]
+    assert ranks["a copy"].place != "1"
 
 
 def test_rows_are_ordered_by_problems_solved_then_by_cost():
