@@ -144,7 +144,8 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize(("words", "parser"), COMMANDS)
-def test_invalid_paths_cause_no_traceback(words, parser, answer):
+def test_invalid_arguments_cause_no_traceback(words, parser, answer):
+    assert [answer(*words, option)[0] for option in ("--help", "--nonsuch")] == [0, 2]
     assert not list(faults(answer, command_lines(words, parser, PATHS)))
 
 

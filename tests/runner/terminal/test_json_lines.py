@@ -50,7 +50,7 @@ LINES = (
 def read_documented_keys():
     """Keys of the objects of each command, from its row of a table."""
     page = (CONF.parent / "docs" / "choose.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (`.*) \| (.*) \|$", page, re.MULTILINE)
+    rows = re.findall(r"^\| (`[^|]*) \| (.*) \| .*\|$", page, re.MULTILINE)
     return {
         name: set(re.findall("`([^`]+)`", keys))
         for names, keys in rows
@@ -95,8 +95,6 @@ def test_output_fits_its_schema(command_line, tmp_path, monkeypatch):
         objects = read_objects(words[0], printed)
         assert objects
         records += [one["record"] for one in objects if words[0] == RUN and "record" in one]
-        scores = [one for one in objects if one.get("section") == "score"]
-        assert {type(one["mean"]) for one in scores} <= {float}
     assert len(records) == 2
 
 
