@@ -199,7 +199,7 @@ def advance(
 
     Raises NumericalError if a chain is not finite, and ValueError if θ has another shape."""
     if theta.shape != state.theta.shape:
-        raise ValueError(f"theta is {list(theta.shape)}, the chains are {list(state.theta.shape)}")
+        raise ValueError(f"theta is {list(theta.shape)}, but chains are {list(state.theta.shape)}")
     t = state.t + 1
     keeps = is_kept_step(t, burn_in, thinning)
     draws, kept_stats = move_to_cpu(theta, stats or {}) if keeps else (theta, {})

@@ -138,7 +138,7 @@ def _version() -> str:
     try:
         return version("bayes-runner")
     except PackageNotFoundError:
-        return "unknown, the package is not installed; run pip install -e . in its folder"
+        return "unknown, because the package is not installed; run pip install -e . in its folder"
 
 
 def _answer(argv: list[str]) -> str | int | None:

@@ -44,7 +44,7 @@ def parse_run_config(text: str, file: Path, hint: str = "write it again") -> Com
         or not isinstance(cfg.get("experiment"), str)
     ):
         raise ConfigError(
-            f"{file}: damaged, experiment is missing or plugins is not a list; {hint}"
+            f"{file}: is damaged, because experiment is missing or plugins is not a list; {hint}"
         )
     if "hydra" in cfg:
         raise ConfigError(f"{display_path(file)}: hydra: not a key of a run's record; remove it")

@@ -67,7 +67,7 @@ def resolve_direction(metric: str, direction: str | None, where: str, how: str) 
     if name in PROBLEMS:
         raise ConfigError(f"{where}: {name} has no default direction; set {how}")
     near = similar(name, PROBLEMS) or ";"
-    raise ConfigError(f"{where}: unknown score{near} for a score of your own set {how}")
+    raise ConfigError(f"{where}: unknown score{near} for a score of your own, set {how}")
 
 
 def single(objective: str, direction: str | None) -> Objective:

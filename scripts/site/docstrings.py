@@ -17,7 +17,7 @@ WRAP_WIDTH = 84
 
 
 def inline(text: str) -> str:
-    """Line of a docstring as HTML inside Markdown: ``code`` becomes code, the rest is literal."""
+    """Line of a docstring as HTML inside Markdown: ``code`` becomes code, and the rest is literal."""
     escaped = html.escape(text, quote=False)
     return re.sub(r"[*_|\[\]\\]", lambda m: f"&#{ord(m[0])};", CODE.sub(_code, escaped))
 

@@ -70,8 +70,9 @@ def resume(costs: Costs | None) -> None:
 
 @contextmanager
 def counting(costs: Costs | None, limits: Mapping[str, float] | None = None) -> Iterator[None]:
-    """Count the evaluations of this thread inside, within limits by kind, or count nothing for
-    None."""
+    """Count the evaluations of this thread inside the context, within limits by kind; if these are
+    None, count nothing.
+    """
     outer = (_current.costs, _current.limits)
     _current.costs = costs
     _current.limits = limits or {}

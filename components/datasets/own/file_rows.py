@@ -79,7 +79,7 @@ def read_rows(
     if len(rows) < 2:
         content = "no line below the column names" if rows else "nothing"
         raise DamagedFileError(
-            f"dataset.path={file.name}: the file is empty, {file} contains {content}; choose another"
+            f"dataset.path={file.name}: the file has no rows: {file} contains {content}; choose another"
         )
     names = rows[0][1]
     rows = [(line, _cut_blanks(row, len(names))) for line, row in rows]

@@ -132,7 +132,9 @@ def kilpisjarvi(data: dict[str, Any], like: Tensor) -> GaussianRegression:
 
 
 def logmesquite(data: dict[str, Any], like: Tensor) -> GaussianRegression:
-    """mesquite-logmesquite: β and σ flat, log weight on the logs of five sizes and on the group."""
+    """mesquite-logmesquite: the log weight is regressed on the logs of five sizes and on the
+    group, with flat priors of β and σ.
+    """
     keys = ("diam1", "diam2", "canopy_height", "total_height", "density", "group", "weight")
     *sizes, group, weight = (like.new_tensor(data[key]) for key in keys)
     X = torch.stack([torch.ones_like(group), *(size.log() for size in sizes), group], 1)

@@ -1,5 +1,6 @@
-"""Densities that are recursive in time, computed without a loop: a hidden Markov model, a GARCH(1,
-1)."""
+"""Densities that are recursive in time, computed without a loop: a hidden Markov model and a
+GARCH(1, 1).
+"""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class WolfPHC(MixedStrategyDecisionMaker[WolfPHCState]):
                 f"inference={self.name}: requires numbered states, because it keeps a policy for each state"
             )
         if self.delta_win == self.delta_lose:
-            message = f"inference.delta_win={self.delta_win:g}: equal to delta_lose, this is plain policy hill-climbing"
+            message = f"inference.delta_win={self.delta_win:g}: equals delta_lose; this is plain policy hill-climbing"
             warnings.warn(QuestionableConfigWarning(message), stacklevel=1)
         pi = seat.full((seat.replicates, seat.n_states, seat.own), 1 / seat.own)
         return WolfPHCState(

@@ -48,7 +48,7 @@ class GuideView(nn.Module):
 
 
 class DecoderView(GuideView):
-    """The same for a model with a decoder."""
+    """The same view for a model with a decoder."""
 
     def sample_latent(self, n: int, generator: torch.Generator) -> Tensor:
         assert isinstance(self.model, Decoder)

@@ -1,4 +1,4 @@
-"""Monthly records from a file: the first months are observed, the next are forecast."""
+"""Monthly records from a file: the first months are observed, and the next are forecast."""
 
 from __future__ import annotations
 

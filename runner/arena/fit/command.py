@@ -136,7 +136,7 @@ def find_truth(
     if error := facts.get("error"):
         (words,) = suite.problems.values()
         raise RunFailure(
-            f"fit: there is no truth, so no method is recommended: the long run failed: {error}\nrun one method "
+            f"fit: without a truth, nothing can be recommended: the long run failed: {error}\nrun one method "
             f"without a truth, in the folder of the model: runner model=target_density {shlex.join(words)} "
             "inference=random_walk_mh steps=20000"
         )
@@ -146,7 +146,7 @@ def find_truth(
     text = f"8 chains of NUTS, R̂ {rhat:.4f}, ESS {ess:,.0f}"
     if not (rhat <= RHAT and ess >= LEAST_ESS):
         raise RunFailure(
-            f"fit: there is no truth, so no method is recommended: {text}, but R̂ ≤ {RHAT} and ESS ≥ {LEAST_ESS:,} "
+            f"fit: without a truth, nothing can be recommended: {text}, but R̂ ≤ {RHAT} and ESS ≥ {LEAST_ESS:,} "
             "are required; reparametrise the model"
         )
     moments = [

@@ -120,7 +120,7 @@ def _read_parts(archive: zipfile.ZipFile, path: Path) -> dict[str, bytes]:
         raise ConfigError(f"{path}: unsupported compression; zip it with deflate")
     if missing := [name for name in LIMITS if names.count(name) != 1]:
         raise ConfigError(
-            f"{path}: not a model of runner export, has {names.count(missing[0])} files {missing[0]}; "
+            f"{path}: not a model of runner export: it has {names.count(missing[0])} files {missing[0]}; "
             "write one with runner export"
         )
     for entry in entries:

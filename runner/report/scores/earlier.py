@@ -75,7 +75,7 @@ def _check_same(lines: pd.DataFrame, column: str, hint: str = "") -> None:
     pairs = pd.DataFrame({"own": lines[column], "first": first})
     for where, protocol, other in pairs[lines[column] != first].itertuples(name=None):
         raise ConfigError(
-            f"{where}: {column} {protocol}, other lines of this cell have {other}{hint}"
+            f"{where}: {column} {protocol}, but other lines of this cell have {other}{hint}"
         )
 
 

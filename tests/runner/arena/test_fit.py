@@ -84,7 +84,7 @@ def test_nothing_is_recommended_without_a_truth(fit, monkeypatch):
     monkeypatch.setattr(command, "load_untrusted", lambda path: keys)
     code, _, error = fit("--methods", "nuts")
     assert code == 1
-    assert error.startswith("fit: there is no truth, so no method is recommended: 8 chains ")
+    assert error.startswith("fit: without a truth, nothing can be recommended: 8 chains ")
 
 
 def test_command_for_a_density_without_gradient_works(fit, tmp_path, monkeypatch, command_line):

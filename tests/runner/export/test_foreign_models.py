@@ -73,9 +73,9 @@ def test_foreign_facts_are_refused(edit, facts, message):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"evaluation_chunk": 0}, "evaluation_chunk is 0, must be 1 to"),
-        ({"evaluation_chunk": -3}, "evaluation_chunk is -3, must be 1 to"),
-        ({"n_classes": 10**12}, "n_classes is 1000000000000, must be 1 to"),
+        ({"evaluation_chunk": 0}, "evaluation_chunk is 0, but must be 1 to"),
+        ({"evaluation_chunk": -3}, "evaluation_chunk is -3, but must be 1 to"),
+        ({"n_classes": 10**12}, "n_classes is 1000000000000, but must be 1 to"),
         ({"n_classes": 3, "class_names": ["a"]}, "1 class_names for 3 classes"),
         ({"n_classes": 2, "class_names": ["a"] * 2}, "names are repeated: a, a"),
         ({"columns": {"tuple": [COLUMN] * 2}}, "names are repeated: a, a"),

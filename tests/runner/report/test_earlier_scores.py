@@ -74,7 +74,7 @@ WRONG = {
     ],
     "column 101 is not in table nlpp": [*GOOD[:2], "101", *GOOD[3:]],
     "seed, replicate and score must be numbers": [*GOOD[:6], "low"],
-    "data other, other lines of this cell have sarcos": [*GOOD[:3], "other", 0, 1, 1.0],
+    "data other, but other lines of this cell have sarcos": [*GOOD[:3], "other", 0, 1, 1.0],
 }
 
 

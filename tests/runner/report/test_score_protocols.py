@@ -162,7 +162,9 @@ def test_study_defines_the_protocol_without_records(tmp_path):
 
 def test_two_protocols_in_one_cell_are_refused(tmp_path):
     full = keep_scores(tmp_path, "B", FULL.digest)
-    with pytest.raises(ConfigError, match=f"line 2: protocol {SHORT.digest}, other lines of this"):
+    with pytest.raises(
+        ConfigError, match=f"line 2: protocol {SHORT.digest}, but other lines of this"
+    ):
         read_earlier(full | keep_scores(tmp_path, "B", SHORT.digest), STUDY)
     mixed = read_earlier(full | keep_scores(tmp_path, "B", ""), STUDY)
     assert set(mixed[PROTOCOL]) == {""}

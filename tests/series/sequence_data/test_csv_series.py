@@ -50,12 +50,12 @@ def test_name_changes_with_the_content(tmp_path):
 
 DAMAGED = [
     ("y,z\n1,2\n3\n", {}, "line 3: 1 cells for 2 names"),
-    ("", {}, "dataset.path=.*mine.csv: the file is empty, .* contains nothing; choose another"),
-    ("\n\n", {}, "dataset.path=.*mine.csv: the file is empty, .* contains nothing"),
+    ("", {}, "dataset.path=.*mine.csv: the file has no rows: .* contains nothing; choose another"),
+    ("\n\n", {}, "dataset.path=.*mine.csv: the file has no rows: .* contains nothing"),
     (
         "y\n",
         {},
-        "dataset.path=.*mine.csv: the file is empty, .* contains no line below the column names",
+        "dataset.path=.*mine.csv: the file has no rows: .* contains no line below the column names",
     ),
     ('y\n"1\n', {}, "invalid CSV"),
 ]

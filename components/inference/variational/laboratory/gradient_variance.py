@@ -258,7 +258,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         return trajectories
 
     def _measure_if_freeze_step(self, state: LaboratoryState, rng: Rng) -> LaboratoryState:
-        """Return the state, with the findings of a freeze if this step has one.
+        """Return the state, which includes the findings if the model is frozen at this step.
 
         The training streams are not advanced.
         """
