@@ -8,7 +8,6 @@ from __future__ import annotations
 import shlex
 from math import nan
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -25,7 +24,7 @@ from runner.report.details import details
 from runner.report.origin import UNNAMED, CellFacts, Kept, Origin
 from runner.report.pages import embed_figures, write_page
 from runner.report.results import layout_table
-from runner.report.scores.cells import FAILED_CHECK_MARK, SHORT_MARK, read_failures
+from runner.report.scores.cells import FAILED_CHECK_MARK, SHORT_MARK, list_cells, read_failures
 from runner.report.scores.earlier import PLACE, WHOLE
 from runner.study.protocol import UNKNOWN
 from runner.study.table_specs import Row
@@ -54,16 +53,20 @@ def write(board: Board, path: Path, is_published: bool = False) -> Path:
     changes = {"reference": next(iter(board.own), None)}
     study = suite.to_study(rows).model_copy(update=changes)
     tables = layout_table(study, None, to_kept(suite, lines))
-    commits = final_lines(lines).set_index(["row", "problem"])["commit"].to_dict()
+    final = final_lines(lines)
+    commits = final.set_index(["row", "problem"])["commit"].to_dict()
     commands = [
         (command_of(board, cell.row, cell.column), commits.get((cell.row.name, cell.column)))
-        for laid in tables
-        for cell in laid.cells
+        for cell in list_cells(tables)
     ]
     ranked = [(table, board.rank(table)) for table in suite.ranked]
     ends = set[str]().union(*(each.states for _, standings in ranked for each in standings))
-    header, leading = tabulate_board(board, ranked[0][1])
+    header, leading = tabulate_board(board)
     figures = list_figures(board, [row.name for row in rows], ranked)
+    limits = suite.budgets.get(board.budget, {})
+    words = " or ".join(f"{limit:,.0f} {kind}" for kind, limit in limits.items())
+    reached = f"Budget {board.budget}, of a replicate: {words}, which is reached first."
+    notes = [reached] * bool(limits) + ["Nothing has been run yet."] * lines.empty
     context = describe_study(study, tables) | {
         "name": f"arena: {suite.name}",
         "smoke": False,
@@ -86,9 +89,16 @@ def write(board: Board, path: Path, is_published: bool = False) -> Path:
         "changes": {},
         "runs": [],
         "commands": commands,
+        "notes": notes,
+        "provenance": [
+            ("suite", f"{suite.name}, {len(suite.problems)} problems"),
+            ("budget", board.budget or "none"),
+            ("replicates", f"up to {len(final.groupby(['seed', 'replicate']))}"),
+            ("code", ", ".join(filter(None, lines["commit"].unique())) or "–"),
+            ("seconds of kept rows", suite.machine or "–"),
+        ],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    context |= _describe_runs(board)
     return write_page(path, context | embed_figures(figures) | details([], path.parent), TEMPLATE)
 
 
@@ -97,31 +107,6 @@ def list_rows(board: Board) -> list[Row]:
     names = set(board.lines["row"]).difference(board.own)
     kept = [row for row in board.suite.rows if row.name in names]
     return [*board.user_rows, *kept] or list(board.suite.rows)
-
-
-def _describe_runs(board: Board) -> dict[str, Any]:
-    """Notes and the origin of the scores, as values for the template."""
-    suite = board.suite
-    lines = board.lines
-    limits = suite.budgets.get(board.budget, {})
-    words = " or ".join(f"{limit:,.0f} {kind}" for kind, limit in limits.items())
-    reached = (
-        f"Budget {board.budget} for each replicate: {words}, until the first limit is reached."
-    )
-    notes = [reached] if limits else []
-    if lines.empty:
-        notes.append("Nothing has been run yet.")
-    counts = final_lines(lines).groupby(["seed", "replicate"])
-    return {
-        "notes": notes,
-        "provenance": [
-            ("suite", f"{suite.name}, {len(suite.problems)} problems"),
-            ("budget", board.budget or "none"),
-            ("replicates", f"up to {len(counts)}"),
-            ("code", ", ".join(filter(None, lines["commit"].unique())) or "–"),
-            ("seconds of kept rows", suite.machine or "–"),
-        ],
-    }
 
 
 def to_kept(suite: Suite, lines: pd.DataFrame) -> Kept:

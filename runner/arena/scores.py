@@ -107,16 +107,16 @@ def _read_run(
     if not shown & set(facts["result"]):  # its budget ended before its warm-up did
         common["state"] = "over budget"
         evaluations = []
-    for place, values in _list_scores(evaluations, facts, shown):
-        if place["step"] == END:
-            apart = measure_distances(read_predictions(folder, place["replicate"]), gold)
+    for replicate, step, values in _list_scores(evaluations, facts, shown):
+        if step == END:
+            apart = measure_distances(read_predictions(folder, replicate), gold)
             values |= {name: apart[name] for name in apart if name in suite.metrics}
-        yield common | place | values
+        yield common | {"replicate": replicate, "step": step} | values
 
 
 def _list_scores(
     evaluations: Iterable[RecordedScores], facts: Facts, shown: Set[str]
-) -> Iterator[tuple[dict[str, int], dict[str, float]]]:
+) -> Iterator[tuple[int, int, dict[str, float]]]:
     """Replicate and step, and the scores in ``shown`` and costs there."""
     lines = [
         (line.replicate, line.step, line.values) for line in evaluations if line.phase != "final"
@@ -125,7 +125,7 @@ def _list_scores(
     for replicate, step, each in lines:
         values = {k: float(v) for k, v in each.items() if k in shown or k.startswith(COST_PREFIX)}
         if values:
-            yield {"replicate": replicate, "step": step}, values
+            yield replicate, step, values
 
 
 def find_method(run: FrozenRun) -> type[Any] | None:

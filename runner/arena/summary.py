@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import pandas as pd
 
@@ -71,8 +71,7 @@ def time_of_row(
     takes as long as a replicate.
     """
     sizes = {"": 1.0} | {name: sum(kinds.values()) for name, kinds in suite.budgets.items()}
-    final = final_lines(lines)
-    final = final[final["problem"].isin(problems)]
+    final = final_lines(lines[lines["problem"].isin(problems)])
     limits = final["budget"].map(sizes).astype(float)
     seconds = final.get(COST_PREFIX + CPU_SECONDS, math.nan) / limits
     spent = seconds.groupby([final["problem"], final["row"]]).mean() * sizes[budget]
@@ -117,11 +116,9 @@ def rank_cells(standing: Standing) -> list[str]:
     return [rank, amount(standing.typical)]
 
 
-def tabulate_board(
-    board: Board, standings: Sequence[Standing]
-) -> tuple[list[str], list[list[str]]]:
+def tabulate_board(board: Board) -> tuple[list[str], list[list[str]]]:
     """Header and cells of the first rows of the board and of the user's rows: solved problems and
-    costs, or mean ranks (``standings`` by the first score).
+    costs, or mean ranks by the first score.
     """
     if board.solved and board.suite.solve:
         columns = [f"< {number(t)}" for t in board.suite.solve.tolerances]
@@ -140,7 +137,7 @@ def tabulate_board(
         columns = ["mean rank", f"median {board.suite.metrics[0]}"]
         rows = [
             [s.place, s.row, *rank_cells(s), str(s.states["doubted"] or "–")]
-            for s in standings
+            for s in board.rank(board.suite.tables[0])
             if s.ranks or s.row in board.own
         ]
     shown = [cells for i, cells in enumerate(rows) if i < SHOWN or cells[1] in board.own]
@@ -152,8 +149,7 @@ def print_board(board: Board) -> None:
     latter.
     """
     suite = board.suite
-    standings = [] if board.solved else board.rank(suite.tables[0])
-    header, shown = tabulate_board(board, standings)
+    header, shown = tabulate_board(board)
     print_table(_title(suite, board.budget), header, shown)
     meaning = (
         f"< t: problems (of {len(suite.problems)}) with {suite.solve.metric} below t to the end; "

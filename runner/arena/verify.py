@@ -77,17 +77,6 @@ def compute_again(
     return scores, output[-1] if output else f"exit code {child.returncode}"
 
 
-def prepare_again(snapshot: Snapshot, folder: Path, data_dir: Path) -> Snapshot:
-    """The pack's study in another output folder, with the data of this machine and without
-    tracking.
-    """
-    paths = {"data_dir": str(data_dir), "output_dir": str(folder), "tracking": False}
-    runs = [replace(run, config={**run.config, **paths}) for run in snapshot.runs]
-    again = replace(snapshot, runs=runs, output_dir=folder)
-    snapshots.save(again)
-    return again
-
-
 def find_plugins(opened: OpenedArchive, snapshot: Snapshot, is_trusted: bool) -> Path | None:
     """Folder of the packed plug-ins; None if no run requires one.
 
@@ -140,7 +129,11 @@ def verify_opened(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
     drawn = draw_cells(cells, arguments.cells, arguments.seed)
     agreeing = 0
     with scratch_folder() as place:
-        again = prepare_again(snapshot, place, Path(arguments.data_dir).resolve())
+        data_dir = str(Path(arguments.data_dir).resolve())
+        paths = {"data_dir": data_dir, "output_dir": str(place), "tracking": False}
+        runs = [replace(run, config={**run.config, **paths}) for run in snapshot.runs]
+        again = replace(snapshot, runs=runs, output_dir=place)
+        snapshots.save(again)
         for cell in drawn:
             scores, output = compute_again(cell, again, plugins)
             if scores is None:

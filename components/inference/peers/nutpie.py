@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -61,16 +61,18 @@ class Nutpie(Peer):
         model = from_pyfunc(
             target.dim, lambda: evaluate, lambda *_: keep, *variable, make_initial_point_fn=start
         )
-        settings: dict[str, Any] = {
-            "tune": max(self.warmup, 1),  # nutpie panics at 0
-            "draws": MOST_NUMBERS // target.dim,
-            "chains": self.chains,
-            "cores": self.chains,
-            "seed": seed,
-            "low_rank_modified_mass_matrix": self.mass == "low_rank",
-            "target_accept": self.target_acceptance,
-        }
-        background = nutpie.sample(model, **settings, progress_bar=False, blocking=False)
+        background = nutpie.sample(
+            model,
+            tune=max(self.warmup, 1),  # nutpie panics at 0
+            draws=MOST_NUMBERS // target.dim,
+            chains=self.chains,
+            cores=self.chains,
+            seed=seed,
+            low_rank_modified_mass_matrix=self.mass == "low_rank",
+            target_accept=self.target_acceptance,
+            progress_bar=False,
+            blocking=False,
+        )
         try:
             while True:
                 barrier.wait(TIMEOUT_SECONDS)

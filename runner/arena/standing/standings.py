@@ -76,7 +76,12 @@ def rank_rows(
     is_shared = places.duplicated(keep=False)
     costs = results.drop(columns=["score", "state"]).groupby("row").median().to_dict("index")
     ends = count_states(results)
-    against = _compare(counted, reference or order.index[0])
+    # median differences from the reference row over common problems
+    by_row = {str(row): each.dropna().to_dict() for row, each in counted.iterrows()}
+    base = by_row.pop(reference or order.index[0], {})
+    tests = holm({row: compare(each, base) for row, each in by_row.items()})
+    differences = counted.sub(pd.Series(base, dtype=float)).median(axis=1)
+    against = {row: replace(test, difference=differences[row]) for row, test in tests.items()}
     return [
         Standing(
             row,
@@ -120,14 +125,3 @@ def median_interval(values: Sequence[float] | pd.Series[float]) -> tuple[float, 
     )
     low, high = resampled.confidence_interval
     return float(low), float(high)
-
-
-def _compare(counted: pd.DataFrame, reference: str) -> dict[str, PairedDifference]:
-    """Median differences of the rows from the reference row over common problems, with the p-value
-    of Wilcoxon's test, corrected by Holm for the number of rows.
-    """
-    scores = {str(row): each.dropna().to_dict() for row, each in counted.iterrows()}
-    base = scores.pop(reference, {})
-    tests = holm({row: compare(each, base) for row, each in scores.items()})
-    medians = counted.sub(pd.Series(base, dtype=float)).median(axis=1)
-    return {row: replace(test, difference=medians[row]) for row, test in tests.items()}

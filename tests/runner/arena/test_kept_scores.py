@@ -55,3 +55,9 @@ def test_kept_scores_name_commits_of_the_history():
     commits = filter(None, lines["commit"].unique())
     absent = {name for name in commits if not any(each.startswith(name) for each in history)}
     assert absent == LOST
+
+
+def test_searches_end_at_the_same_maximum():
+    """In all replicates: the likelihood of sunspots has three maxima."""
+    kept = read_kept_lines(load_suite("forecasts")).set_index(["row", "problem"])["crps"]
+    assert kept["maximum likelihood", "sunspots"].std() < 1e-3

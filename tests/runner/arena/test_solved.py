@@ -114,7 +114,7 @@ FLAWS = {
     "one replicate only": ({"replicates": 1}, "incomplete"),
     "wrong on one moment": ({"errors": [1.0, 0.5, 0.5, 0.5]}, "done"),
     "ends with NaN": ({"errors": [1.0, 0.05, 0.02, math.nan]}, "no score"),
-    "never finite": ({"errors": [math.nan, math.nan, math.inf]}, "diverged"),
+    "never finite": ({"errors": [math.inf] * 4}, "diverged"),
     "minus infinity": ({"errors": [-math.inf] * 4}, "no score"),
     "negative errors": ({"errors": [-1.0, -0.5, -0.05, -0.02]}, "no score"),
     "over budget": ({"state": "over budget"}, "over budget"),
@@ -157,7 +157,6 @@ def test_flawed_copy_never_ranks_above_the_honest_row(flaw, monkeypatch):
     ranks = {each.row: each for each in board.rank(suite.tables[0])}
     assert ranks["honest"].place == ("1" if state else "1=")
     assert not state or ranks["a copy"].states[state]
-    assert ranks["a copy"].place != "1"
 
 
 def test_rows_are_ordered_by_problems_solved_then_by_cost():

@@ -140,4 +140,3 @@ def test_page_shows_own_rows_next_to_kept_ones(tmp_path, monkeypatch, capsys):
     assert "runner arena run toy inference=walk 'plugins=[walk]' --as 'mine'" in cell
     assert "code: abc" in cell
     assert text.count('title="failed: bias; rhat ¶"') == 2 * len(suite.tables)  # board and cell
-    assert "failed" in text
