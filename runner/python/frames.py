@@ -48,6 +48,7 @@ class RunRow(TypedDict):
 
 
 COLUMNS = tuple(RunRow.__annotations__)
+Row = dict[str, Any]
 LINES = ("replicate", "step", "phase", "metric", "value")
 
 
@@ -101,16 +102,22 @@ def runs(
         >>> len(runs(inference={"name": ["sgld", "gibbs"]}))
         0
     """
-    return list_records(folders.runs(Path(output_dir)), settings, parts, filters)
+    settings = list(settings)
+    return to_frame(list_rows(folders.runs(Path(output_dir)), settings, parts, filters), settings)
 
 
-def list_records(
-    records: Iterable[Path], settings: Iterable[str], parts: bool, filters: dict[str, Any]
-) -> pd.DataFrame:
-    """Table of records; arguments and errors as in ``runs``, ``records`` are folders of runs."""
+def to_frame(rows: list[Row], settings: list[str]) -> pd.DataFrame:
+    """Frame of the rows of runs; without rows it has the columns of every run."""
     import pandas as pd
 
-    settings = list(settings)
+    return pd.DataFrame(rows, columns=None if rows else [*COLUMNS, *settings])
+
+
+def list_rows(
+    records: Iterable[Path], settings: list[str], parts: bool, filters: dict[str, Any]
+) -> list[Row]:
+    """Rows of records by time of start; arguments and errors as in ``runs``, ``records`` are folders
+    of runs."""
     refuse_too_large(filters)
     conditions = dict(flat(filters))
     ask_config = [name for name in [*conditions, *settings] if name not in COLUMNS]
@@ -139,8 +146,7 @@ def list_records(
             raise ConfigError(
                 f"runs: {name}: unknown setting{nearest(name, [*COLUMNS, *config_keys])}"
             )
-    frame = pd.DataFrame(rows, columns=None if rows else [*COLUMNS, *settings])
-    return frame.sort_values("started", kind="stable", ignore_index=True)
+    return sorted(rows, key=lambda row: row["started"] or "")
 
 
 def _values_or_warn(folder: Path) -> Facts | None:

@@ -8,6 +8,7 @@ import math
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import yaml
 
 from runner.disk.atomic import write_bytes
 from runner.errors import ConfigError
-from runner.python.frames import COLUMNS, list_records
+from runner.python.frames import COLUMNS, Row, list_rows, to_frame
 from runner.record import folders
 from runner.record.checks import combine_checks
 from runner.record.facts import load_facts
@@ -67,6 +68,7 @@ def _to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 CHOICE = ("experiment", "inference", "model", "dataset")
 AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+NEWEST = 200  # runs on a terminal
 SHORT = ("id", *CHOICE, "state", "age", "seconds", "checks", "scores")
 
 WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
@@ -133,34 +135,39 @@ def main(argv: list[str]) -> int:
     names = [word for word in arguments.filters if "=" not in word]
     filters = _parse_filters([word for word in arguments.filters if "=" in word])
     records = {folders.find(name, output_dir): None for name in names} or folders.runs(output_dir)
-    frame = list_records(records, arguments.setting, arguments.parts, filters)
+    listed = list_rows(records, arguments.setting, arguments.parts, filters)
+    columns = dict.fromkeys(chain(COLUMNS, arguments.setting, *listed))
     if target is not None:
-        write_bytes(target, WRITERS[target.suffix](frame))
-        print_named("written", f"{target} ({len(frame)} runs, {len(frame.columns)} columns)")
-    elif arguments.json:
-        print_json(_to_rows(frame))
+        write_bytes(target, WRITERS[target.suffix](to_frame(listed, arguments.setting)))
+        print_named("written", f"{target} ({len(listed)} runs, {len(columns)} columns)")
+        return 0
+    rows = [to_json(columns | row) for row in listed]
+    if arguments.json:
+        print_json(rows)
     elif is_terminal(sys.stdout):
-        _print_summary(frame, arguments.setting)
+        _print_summary(rows, arguments.setting)
     else:
-        rows = [
-            ["" if value is None else str(value) for value in row.values()]
-            for row in _to_rows(frame)
-        ]
-        print_table("", list(map(str, frame.columns)), rows, has_header_in_pipe=True)
+        print_table("", list(columns), map(_to_cells, rows), has_header_in_pipe=True)
     return 0
 
 
-def _print_summary(frame: pd.DataFrame, settings: list[str]) -> None:
-    """Print a line for each run, with its first two scores; columns that do not fit are omitted."""
-    lines = [_summarise(row, settings) for row in _to_rows(frame)]
+def _to_cells(row: Row) -> list[str]:
+    return ["" if value is None else str(value) for value in row.values()]
+
+
+def _print_summary(rows: list[Row], settings: list[str]) -> None:
+    """Print a line for each of the newest runs, with its first two scores; columns that do not fit
+    are omitted."""
+    lines = [_summarise(row, settings) for row in rows[-NEWEST:]]
     dropped = ["seconds", *CHOICE[1:]]
     while dropped and lines:
         if fit_columns([list(lines[0]), *map(list, map(dict.values, lines))], out.width):
             break
         name = dropped.pop()
         lines = [{key: cell for key, cell in line.items() if key != name} for line in lines]
-    print_table("", list(lines[0]) if lines else SHORT, [list(line.values()) for line in lines])
-    if hidden := len(frame.columns) - len(SHORT):
+    title = f"the newest {NEWEST} of {len(rows)} runs" if len(rows) > NEWEST else ""
+    print_table(title, list(lines[0]) if lines else SHORT, [list(line.values()) for line in lines])
+    if lines and (hidden := len(rows[0]) - len(SHORT)):
         print(f"{hidden} more columns: runner runs --to FILE.csv, or --json")
 
 

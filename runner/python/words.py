@@ -10,8 +10,6 @@ from os import PathLike, fspath
 
 from components import registry
 from components.registry import CHOSEN
-from runner.catalogue.declarations import declaration
-from runner.compose.expand import component_defaults
 from runner.disk.yaml_limits import YamlLimitError, check_values
 from runner.errors import ConfigError
 from runner.record.facts import flatten
@@ -52,6 +50,9 @@ def refuse_too_large(keys: Mapping[str, object]) -> None:
 def is_one_value(path: str, chosen: Mapping[str, str]) -> bool:
     """True if a key of a component is a free-form mapping: its default is null or empty, and it
     does not hold a component.  In other mappings single keys can be set."""
+    from runner.catalogue.declarations import declaration
+    from runner.compose.expand import component_defaults
+
     role, *keys = path.split(".")
     if role not in CHOSEN or not keys:
         return False

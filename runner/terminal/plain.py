@@ -24,6 +24,8 @@ def plain(text: str) -> str:
 
 def plain_cell(text: str) -> str:
     """Apply ``plain`` to a cell of a table, including line breaks and tabs."""
+    if text.isprintable():
+        return text
     return plain(text).replace("\n", "\u240a").replace("\t", "\u2409")
 
 

@@ -204,8 +204,8 @@ def print_json(rows: Iterable[Mapping[Any, object]]) -> None:
 
 def to_json(value: Any) -> Any:
     """Convert a value for JSON: keys to strings, numbers that are not finite to null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {str(key): to_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_json(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return [to_json(item) for item in value] if isinstance(value, list | tuple) else value

@@ -35,9 +35,8 @@ def test_file_holds_the_frame_in_full_precision(outputs, tmp_path, suffix, read)
     frame = read(path)
     expected = runs(outputs, settings=["model.width"])
     assert list(frame) == list(expected)
-    assert frame["rmse"].tolist() == expected["rmse"].tolist()
-    assert frame["id"].tolist() == expected["id"].tolist()
-    assert frame["model.width"].tolist() == [3, 3]
+    for column in ("id", "rmse", "model.width"):
+        assert frame[column].tolist() == expected[column].tolist()
 
 
 def test_parquet_stores_settings_of_several_types(outputs, tmp_path):
@@ -56,8 +55,16 @@ def test_filters_select_runs(outputs, capsys):
     header, line = capsys.readouterr().out.splitlines()
     assert header.split("\t")[:3] == ["id", "experiment", "dataset"]
     assert line.startswith("aaaaaaaaaaaa\tmade")
-    assert _answer(["runs", "made/aaaa", "--json", "--output-dir", outputs]) == 0
-    assert json.loads(capsys.readouterr().out)["id"] == "aaaaaaaaaaaa"
+
+
+def test_terminal_shows_the_newest_runs(outputs, capsys, monkeypatch):
+    monkeypatch.setattr("runner.python.runs_table.NEWEST", 1)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    _answer(["runs", "--output-dir", outputs])
+    printed = capsys.readouterr().out
+    assert "the newest 1 of 2 runs" in printed
+    assert "bbbbbbbb" in printed
+    assert "aaaaaaaa" not in printed
 
 
 @pytest.mark.parametrize(
