@@ -103,8 +103,9 @@ def load_density(suite: Suite, problem: str, overrides: list[str]) -> tuple[Dens
     try:
         job = prepare(compose(words))
     except UnfitError:
-        reason = "is not a density, so draws cannot be scored on it"
-        raise ConfigError(f"arena {suite.name}: {problem} {reason}") from None
+        raise ConfigError(
+            f"arena {suite.name}: {problem} is not a density, so draws cannot be scored on it"
+        ) from None
     rng = Streams(0)
     density = load_problem(job, rng)
     assert isinstance(density, Density)

@@ -90,8 +90,8 @@ class RunLength:
             return []
         lengths = self.choose(steps)
         if "inference.warmup" in lengths:
-            warm_up = self.fit_warm_up(lengths["inference.warmup"])
-            lengths |= {"steps": SPARE * steps, "inference.warmup": warm_up}
+            lengths["inference.warmup"] = self.fit_warm_up(lengths["inference.warmup"])
+            lengths["steps"] = SPARE * steps
         return to_words(lengths) + budget_words(self.limits)
 
     def probe(self, steps: int) -> Costs | None:

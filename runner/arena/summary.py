@@ -43,9 +43,10 @@ def list_suites() -> int:
     for suite in map(load_suite, conf_folders.names(GROUP)):
         lines = read_kept_lines(suite)
         budgets = suite.order_budgets({*lines["budget"]})
-        times = ((budget, time_of_row(suite, budget, lines, suite.problems)) for budget in budgets)
         listing = ", ".join(
-            f"{time} ({budget})".removesuffix(" ()") for budget, time in times if time
+            f"{time} ({budget})".removesuffix(" ()")
+            for budget in budgets
+            if (time := time_of_row(suite, budget, lines, suite.problems))
         )
         last = lines[lines["budget"].isin(budgets[-1:])]
         leader = Board(suite, "", last).leader
@@ -93,10 +94,9 @@ def print_plan(suite: Suite, budget: str, row: Row, only: list[str], jobs: int) 
         f"{row.name}: {len(problems)} of {len(suite.problems)} problems of "
         f"{_title(suite, budget)}, replicates: {suite.replicates or 1}, {jobs} in parallel",
     )
-    lines = read_kept_lines(suite)
     component = name_row(row.overrides)
     names = [each.name for each in suite.rows if name_row(each.overrides) == component]
-    time = time_of_row(suite, budget, lines, problems, jobs, names)
+    time = time_of_row(suite, budget, read_kept_lines(suite), problems, jobs, names)
     print_named("time", f"about {time}, {TIME_SOURCE}" if time else UNKNOWN_TIME)
     sys.stdout.flush()  # minutes without output follow
 
