@@ -32,7 +32,7 @@ def _bind_components() -> None:
         spec.loader.exec_module(loaded)
     elif Path(loaded.__file__ or "").resolve() != file:
         raise ImportError(
-            f"runner: another package components is imported, {loaded.__file__ or loaded.__path__};"
+            f"runner: another package named components is imported, {loaded.__file__ or loaded.__path__};"
             " import runner before it, or rename it"
         )
 

@@ -32,7 +32,7 @@ class StatelessGradient(Gradient[M, RowBatch, None], Generic[M]):
 
 
 def flat(gradients: Sequence[Tensor | None], parameters: Iterable[Tensor]) -> Tensor:
-    """Concatenate to one vector [P]; 0 for parameters without gradient."""
+    """Concatenate to one vector [P]; 0 for parameters without a gradient."""
     pairs = zip(gradients, parameters, strict=True)
     return torch.cat([(torch.zeros_like(p) if g is None else g).flatten() for g, p in pairs])
 

@@ -40,7 +40,7 @@ def log_joint(model: LogJoint, theta: Tensor, batch: DataBatch | None) -> Tensor
 
 
 def finite_log_joint(model: LogJoint, theta: Tensor, batch: DataBatch | None) -> Tensor:
-    """``log_joint`` [n] without gradient, −∞ where it is not finite."""
+    """``log_joint`` [n] without gradients, −∞ where it is not finite."""
     value = log_joint(model, theta, batch).detach()
     return value.masked_fill(~torch.isfinite(value), -torch.inf)
 

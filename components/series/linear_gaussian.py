@@ -61,7 +61,7 @@ def make_system(matrices: Mapping[str, Tensor]) -> LinearGaussianSystem:
     for name in ("Q", "Sigma", "P0"):
         covariance = matrices[name]
         if not torch.allclose(covariance, covariance.T):
-            raise ValueError(f"{name}: not symmetric; a covariance must be")
+            raise ValueError(f"{name}: not symmetric; a covariance must be symmetric")
         if torch.linalg.cholesky_ex(covariance)[1]:
             raise ValueError(
                 f"{name}: not positive definite; a covariance must have eigenvalues > 0"

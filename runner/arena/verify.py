@@ -157,7 +157,7 @@ def verify_opened(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
 
 
 def verify(argv: list[str]) -> int:
-    """Recompute cells of a pack; return 0 if all agree, 1 if something differs, 2 if it is not
+    """Recompute cells of a pack; return 0 if all agree, 1 if something differs, 2 if this is not
     possible.
     """
     parser = Parser(

@@ -27,10 +27,10 @@ LONGEST = 10**20  # largest integer reported with all its digits
 B = TypeVar("B", bound=BaseModel)
 # messages by pydantic's type of error, with fields of its context
 MESSAGES = {
-    "greater_than": "out of range, must be > {gt:g}",
-    "greater_than_equal": "out of range, must be ≥ {ge:g}",
-    "less_than": "out of range, must be < {lt:g}",
-    "less_than_equal": "out of range, must be ≤ {le:g}",
+    "greater_than": "out of range; must be > {gt:g}",
+    "greater_than_equal": "out of range; must be ≥ {ge:g}",
+    "less_than": "out of range; must be < {lt:g}",
+    "less_than_equal": "out of range; must be ≤ {le:g}",
     "int_type": "must be an integer",
     "int_from_float": "must be an integer",
     "float_type": "must be a number",

@@ -63,8 +63,8 @@ def summarise(values: Iterable[float]) -> Summary:
 def median_se(values: Iterable[float]) -> float | None:
     """Standard error of the median of the finite values; None for fewer than three values.
 
-    Half the length of the distribution-free interval whose coverage equals that of mean ± SE for a
-    normal mean; it is robust to single outliers.
+    Half the length of the distribution-free interval whose coverage equals the coverage of mean ±
+    SE for a normal mean; it is robust to single outliers.
 
     Source: Hettmansperger and Sheather (1986)."""
     finite = _finite(values)

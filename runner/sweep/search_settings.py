@@ -28,7 +28,7 @@ def check_settings(keys: Mapping[str, Any]) -> None:
         if key in CHOICES and value not in CHOICES[key]:
             problem = f"not one of {' | '.join(CHOICES[key])}"
         elif key in LEAST and not (isinstance(value, int) and value >= LEAST[key]):
-            problem = f"out of range, must be an integer ≥ {LEAST[key]}"
+            problem = f"out of range; must be an integer ≥ {LEAST[key]}"
         if problem and not (value is None and key in OPTIONAL):
             raise ConfigError(f"hydra.sweeper.{key}={value}: {problem}")
     sampler = keys["sampler"]

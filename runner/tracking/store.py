@@ -106,7 +106,7 @@ def is_remote(uri: str) -> bool:
 
 @contextmanager
 def lock_file(path: Path, seconds: float = -1) -> Iterator[None]:
-    """Context that holds a lock file; others wait ``seconds``, or without limit if negative.
+    """Context that holds a lock file; others wait ``seconds``, or without a limit if negative.
 
     Raises:
         BusyError: after the timeout.

@@ -1,4 +1,4 @@
-"""Views of a sequence: single observations up to its end, or the complete series without end."""
+"""Views of a sequence: single observations up to its end, or the complete endless series."""
 
 import pytest
 import torch

@@ -65,7 +65,7 @@ def find_decimal_mark(
         )
     for mark, text in () if clear else columns["doubtful"].items():
         raise ConfigMismatchError(
-            f"{file}: {text}, a fraction with dataset.decimal='{mark}' or thousands with the other mark; set it, {choice}"
+            f"{file}: {text}, which is a fraction if dataset.decimal='{mark}' and thousands otherwise; set it {choice}"
         )
     guess = "comma" if "," in clear else ""
     if len(cells) == 1 and not columns["clear"]:

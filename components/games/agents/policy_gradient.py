@@ -45,7 +45,7 @@ class PolicyGradient(Player[Preferences]):
     otherwise the features of a state; θ [R, F, A] is initialised at 0.  ``baseline`` subtracts from
     each reward r̄, the mean reward of a move in the previous episodes (mean), or from the return
     after a state its value v(s), learned by v(s) := v(s) + rate (r + γ v(s') − v(s)) with the value
-    type of ``model`` (by_state); none sets both to 0.  In a game without end, ``rounds`` moves are
+    type of ``model`` (by_state); none sets both to 0.  In a game without an end, ``rounds`` moves are
     an episode.  The released code of the data sharing games uses rounds = 1 and no baseline: r ∇
     log π.
 

@@ -32,8 +32,8 @@ Attack = Callable[["Origins", torch.Generator], Tensor]
 def _check_utilities(u: list[list[float]]) -> list[list[float]]:
     if len(u) != 2 or any(len(row) != 2 for row in u) or u[0][0] <= u[1][0] or u[1][1] <= u[0][1]:
         raise ValueError(
-            f"utilities: must be [[u_00, u_01], [u_10, u_11]], u_ij of decision i for class j, "
-            f"with u_00 > u_10 and u_11 > u_01 (correct decisions are better than errors), not {u}"
+            f"utilities: must be [[u_00, u_01], [u_10, u_11]] with u_ij for decision i and "
+            f"class j, u_00 > u_10 and u_11 > u_01 (correct decisions are better than errors), not {u}"
         )
     return u
 

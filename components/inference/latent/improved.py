@@ -76,7 +76,7 @@ class ImprovedLatents(LatentTraining[HmcTrainingState]):
         size: Tensor,
         generator: torch.Generator,
     ) -> tuple[Tensor, Tensor]:
-        """z [S, B, D] after iterations of HMC on p(z|x_b), without gradient, and the mean
+        """z [S, B, D] after iterations of HMC on p(z|x_b), without gradients, and the mean
         acceptance rate [].
 
         ``size`` [B, 1] or [B, D]: the step size of each row, or of each of its dimensions.

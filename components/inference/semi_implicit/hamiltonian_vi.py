@@ -64,7 +64,7 @@ class HamiltonianVI(SeededGuide[HamiltonianVIState]):
 
     z [S, P].  L is a lower bound on the evidence for every r; the gap to the bound of the marginal
     of z_T is the divergence of r from the distribution of (z_0, v_1 … v_{T−1}, v_T) given z_T.  A
-    transition is ``leapfrog_steps`` volume-preserving steps without accept step; step sizes for
+    transition is ``leapfrog_steps`` volume-preserving steps without an accept step; step sizes for
     every coordinate and transition are learned, and gradients pass through the gradient of log p.
     For a Gaussian p, r is exact for T = 1.  Info: ``elbo`` in nats.  The posterior is two chains of
     draws z_T from fixed noise.

@@ -63,12 +63,12 @@ class Gain:
 
     @cached_property
     def margins(self) -> tuple[Tensor, Tensor]:
-        """Variances of x and half of the 90 % interval [dx] or [R, dx]."""
+        """Variances of x and half the width of the 90 % interval [dx] or [R, dx]."""
         return margins(self.P)
 
 
 def margins(P: Tensor) -> tuple[Tensor, Tensor]:
-    """Variances [..., dx] of a covariance and half of the 90 % interval."""
+    """Variances [..., dx] of a covariance and half the width of the 90 % interval."""
     variance = torch.linalg.diagonal(P)
     return variance, Z90 * variance.sqrt()
 

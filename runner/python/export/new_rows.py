@@ -69,7 +69,9 @@ def read_rows(file: Path, columns: InputColumns) -> pd.DataFrame:
         # the decimal mark cannot be inferred from a single row
         table = read_table(file, ",", columns.missing, (), columns.decimal, by_time=True)
     if "lines left out" in table.facts:
-        warnings.warn(f"{file}: skipped lines: {table.facts['lines left out']}", RunnerWarning, 2)
+        warnings.warn(
+            f"{file}: lines were skipped: {table.facts['lines left out']}", RunnerWarning, 2
+        )
     return pd.DataFrame(table.cells, index=pd.Index(table.lines), dtype=object)
 
 

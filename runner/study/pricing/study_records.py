@@ -49,7 +49,7 @@ def kind_of_run(run: FrozenRun) -> Kind:
 
 
 def cost_key(config: Values, data: str) -> str:
-    """Identity of runs of equal cost: the signed config without seed and replicates."""
+    """Identity of runs of equal cost: the signed config without its seed and replicates."""
     signed = signed_config(dict(config))
     kept = {k: v for k, v in signed.items() if k not in ("seed", "replicates")}
     costly = {key: config.get(key) for key in COSTLY_KEYS}

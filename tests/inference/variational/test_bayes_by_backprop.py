@@ -1,5 +1,5 @@
-"""Bayes by backprop: its four divergences have equal means; the published chain rule has another
-gradient."""
+"""Bayes by backprop: its four divergences have equal means; the published chain rule has a
+different gradient."""
 
 import pytest
 import torch

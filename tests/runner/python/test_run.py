@@ -150,7 +150,7 @@ print(OmegaConf.create({"home": "${oc.env:HOME}"}).home)
     environment = os.environ | {"HOME": "/somewhere"}
     done = run_python(code, env=environment)
     printed = [
-        "seed=-1: out of range, must be ≥ 0",
+        "seed=-1: out of range; must be ≥ 0",
         "sead: unknown key, did you mean seed?",
         "/somewhere",
     ]

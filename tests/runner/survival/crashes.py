@@ -1,7 +1,8 @@
 """States of a run's folder after ``kill -9`` at each file operation, and differences of two folders.
 
 A killed process loses its memory and leaves the disk unchanged.  A copy of the folder just before a
-file operation is therefore the state after a kill at that moment, so one run gives all states."""
+file operation is therefore the state after a kill at that moment, so a single run produces
+all states."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def to_its_end(job) -> None:
 
 
 def go_on(job, crashes: Crashes, whole, points) -> list[str]:
-    """Differences after each of some crashes."""
+    """Continue after each of the given crashes and list the differences."""
     wrong = []
     for copy, operation in points:
         crashes.put_back(copy)

@@ -68,7 +68,7 @@ def test_failed_job_does_not_stop_the_others(tmp_path):
     keys = ("inference.thinning=10,-1,5", "hydra/launcher=joblib")
     done = run_sweep(f"output_dir={tmp_path}", *keys)
     assert done.returncode == 1
-    assert "inference.thinning=-1: out of range, must be > 0" in done.stderr + done.stdout
+    assert "inference.thinning=-1: out of range; must be > 0" in done.stderr + done.stdout
     assert "1 of the sweep's jobs failed" in done.stderr
     assert "Traceback" not in done.stderr
     assert len(list(tmp_path.glob("mog/*/run.json"))) == 2

@@ -70,11 +70,11 @@ TWO = "hydra.sweeper.objectives=[{metric: near, direction: minimize}, {metric: f
         (["hydra.sweeper.sampler=best"], r"hydra.sweeper.sampler=best: not one of tpe \| random"),
         (
             ["hydra.sweeper.n_trials=0"],
-            "hydra.sweeper.n_trials=0: out of range, must be an integer ≥ 1",
+            "hydra.sweeper.n_trials=0: out of range; must be an integer ≥ 1",
         ),
         (
             ["hydra.sweeper.reduction=1"],
-            "hydra.sweeper.reduction=1: out of range, must be an integer ≥ 2",
+            "hydra.sweeper.reduction=1: out of range; must be an integer ≥ 2",
         ),
         (["hydra.sweeper.study_name=a b"], "hydra.sweeper.study_name=a b: must consist of letters"),
     ],
@@ -134,7 +134,7 @@ def test_failed_trials_do_not_stop_a_sweep(sweep):
 
 def test_user_error_stops_a_sweep(sweep, tmp_path):
     def wrong(cfg: DictConfig) -> float:
-        raise ConfigError("steps=0: out of range, must be > 0")
+        raise ConfigError("steps=0: out of range; must be > 0")
 
     with pytest.raises(ConfigError, match=r"first 3 trials .* same reason: steps=0"):
         sweep(wrong, X, "hydra.sweeper.n_trials=50")

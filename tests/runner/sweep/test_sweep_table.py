@@ -40,7 +40,7 @@ def end_sweep(tmp_path: Path, monkeypatch) -> tuple[Path, list[JobOutcome]]:
     """Two rates with two seeds each, one failed job, and records in the same output folder."""
     sweep = tmp_path / "multirun" / "now"
     runs = tmp_path / "mine"
-    message = "inference.lr=-1: out of range, must be > 0"
+    message = "inference.lr=-1: out of range; must be > 0"
     first = write_record(runs / "a", rmse=[1.0, 2.0], **{"rmse/x": [9.0, 9.0]})
     outcomes = [
         JobOutcome(0, ["+experiment=mine", "inference.lr=1", "seed=0"], 0, "", first),
@@ -94,7 +94,7 @@ def test_seeds_share_a_row_with_statistics_over_replicates(tmp_path, monkeypatch
     assert shown["state"].tolist() == ["done", "1 failed, 1 interrupted"]
     printed = capsys.readouterr().out
     assert (
-        "failed   job 2 (inference.lr=-1 seed=0): inference.lr=-1: out of range, must be > 0"
+        "failed   job 2 (inference.lr=-1 seed=0): inference.lr=-1: out of range; must be > 0"
         in printed
     )
     assert "2 done, 1 failed, 1 interrupted" in printed

@@ -167,7 +167,7 @@ def assert_nobody_stays(output_dir: Path) -> None:
 
 @pytest.mark.slow
 def test_separate_process_pushes_runs(outputs, monkeypatch, capsys):
-    """A run, a following run, and no remaining process."""
+    """It pushes a run and the following run, and no process remains."""
     monkeypatch.undo()
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setattr(handover, "TIMEOUT_SECONDS", 60.0)  # long timeout for slow machines

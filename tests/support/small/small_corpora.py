@@ -38,7 +38,7 @@ def corpus(
 
 
 def small_bars(**changes):
-    """Bars of 3 × 3 pixels, and streams."""
+    """Corpora of bars of 3 × 3 pixels, and streams of them."""
     return load("bars", 0, **{"side": 3, "n_train": 60, "n_test": 40, "length": 30} | changes)[0]
 
 

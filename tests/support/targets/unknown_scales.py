@@ -85,7 +85,7 @@ def generalised_moments(
 ) -> tuple[float, float]:
     """Mean of the observations' scale s under p(s) ∫ p(x_0:T) ∏ G^β(y_t | x_t, s) dx, and its
     standard deviation, on grids; G^β = exp(g^β/β − ∫ g^(1+β) dy/(1 + β)), g = N(y | x, s²),
-    without the last term where asked.
+    optionally without the last term.
     """
     system = problem.system
     s, total, _ = prior("observation_sd", 80)

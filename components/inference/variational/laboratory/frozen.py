@@ -1,4 +1,4 @@
-"""Frozen module, and the measurements of its gradient estimators."""
+"""A frozen module, and measurements of its gradient estimators."""
 
 from __future__ import annotations
 
