@@ -4,8 +4,9 @@ Groups in addition to the groups of ``posteriors.inference_data``, for the same 
 and N draws:
 
     log_likelihood        log p(y_i | θ_s) of every training label [C, N, …]
-    observed_data         y [rows], or [rows, tasks]; if several tasks have missing labels, a list
-    of the observed labels posterior_predictive  ỹ_i ~ p(y | x_i, θ_s) [C, N, …]
+    observed_data         y [rows], or [rows, tasks]; if several tasks have missing
+                          labels, a list of the observed labels
+    posterior_predictive  ỹ_i ~ p(y | x_i, θ_s) [C, N, …]
 
 In a structural series i is a time and p(y_t | y_<t, θ) is the one-step predictive density, with the
 states marginalised (given the precisions in models with Student's t).  For functions (Gaussian

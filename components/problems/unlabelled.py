@@ -45,8 +45,8 @@ def sample_binary(probabilities: Rows, generator: torch.Generator) -> Rows:
 class Unlabelled(RowProblem[Rows]):
     """Training rows, and held-out rows for scores.
 
-    If ``redrawn``, training rows hold probabilities, from which every step draws new binary values,
-    a pure function of (seed, step).  The dataset draws the held-out rows once."""
+    If ``redrawn``, training rows hold probabilities, from which every step draws new binary values
+    as a pure function of (seed, step).  The dataset draws the held-out rows once."""
 
     kind: ClassVar[Kind] = "unlabelled"
     name: str

@@ -1,7 +1,7 @@
 """Plug-in of Hydra: ``hydra/sweeper=optuna``.
 
-Hydra imports every package in ``hydra_plugins`` when it starts, in other programs too: the sweep
-itself is imported when it is set up.
+Hydra imports every package in ``hydra_plugins`` when it starts, in other programs too.  The sweep
+itself is therefore imported only when it is set up.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ def _inherit(keys: dict[str, Any]) -> dict[str, Any]:
     """The keys of a suite, added to the keys of the suite that it extends."""
     base = load_suite(str(keys["extends"]), may_extend=False)
     inherited = base.model_dump(exclude_unset=True)
-    # the base's problems are a value of its grid, by now
+    # the problems of the base are already a value of its grid
     inherited["grid"] = {k: v for k, v in (base.grid or {}).items() if k != PROBLEM_KEY}
     added = keys.get("problems", {})
     problems = {**base.problems, **added} if isinstance(added, dict) else added

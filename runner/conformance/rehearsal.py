@@ -73,7 +73,7 @@ class Rehearsal:
         return missing(posterior, self.job.inference.provided(self.problem.kind))
 
     def assessment(self) -> Assessment:
-        """Scores and checks of the posterior, and under attack if the job has an attacker."""
+        """Scores and checks of the posterior, also under attack if the job has an attacker."""
         made_by = PosteriorProvenance(self.model, self.job.inference)
         job = self.job
         posterior = self.posterior()

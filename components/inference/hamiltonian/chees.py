@@ -74,8 +74,8 @@ class Length:
     """T, updated by Adam (β₁ = 0, β₂ = 0.95, rate η = 0.05) on log T; after warm-up its average is
     used.
 
-        g ← g clipped to ± 3 √(v/(1 − β₂^{m−1}))  (m > 1),   v ← β₂ v + (1 − β₂) g²,   log T ← log T
-        + η g / √(v/(1 − β₂^m)), log T̄ ← m^−½ log T + (1 − m^−½) log T̄.
+        g ← g clipped to ± 3 √(v/(1 − β₂^{m−1}))  (m > 1),   v ← β₂ v + (1 − β₂) g²
+        log T ← log T + η g / √(v/(1 − β₂^m)),   log T̄ ← m^−½ log T + (1 − m^−½) log T̄
 
     The paper does not clip and has η = 0.025: a single gradient a thousand times larger than the
     others then stalls log T for about a hundred steps, until v has decayed.

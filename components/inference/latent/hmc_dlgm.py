@@ -20,10 +20,11 @@ class HmcDlgm(ImprovedLatents):
     """HMC for deep latent Gaussian models: the decoder is trained on draws refined by Hamiltonian
     Monte Carlo.
 
-        z_0 ~ q(z|x),   z_t ~ HMC(· | z_{t−1}) of p(z|x),  t = 1 … T,  ε s(x) the step size of a
-        dimension θ ← θ + lr · Adam(N/B Σ_b ∇_θ log p(x_b, z_T) / N) φ ← φ + lr · Adam(N/B Σ_b ∇_φ
-        [log p(x_b, z_0) − log q(z_0|x_b)] / N)
+        z_0 ~ q(z|x),   z_t ~ HMC(· | z_{t−1}) of p(z|x),  t = 1 … T
+        θ ← θ + lr · Adam(N/B Σ_b ∇_θ log p(x_b, z_T) / N)
+        φ ← φ + lr · Adam(N/B Σ_b ∇_φ [log p(x_b, z_0) − log q(z_0|x_b)] / N)
 
+    The step size of a dimension of z is ε s(x).
     ∇_θ log p(x) = E[∇_θ log p(x, z) | x] (Fisher's identity): as T grows, the mean update of θ
     tends to the gradient of log p(x) itself, and equals it for any T if q is p(z|x); φ maximises
     its ELBO.  θ are the parameters of p(x, z).  ε is adapted at each step towards

@@ -20,10 +20,11 @@ class StepSizes(BaseModel):
     """Step sizes ε_t for t = 0, 1, …, by ``schedule``.
 
         constant    ε_t = ε
-        polynomial  ε_t = ε (1 + t/b)^−γ,  ½ < γ ≤ 1: Σ ε_t = ∞ and Σ ε_t² < ∞, the Robbins–Monro
-        conditions cyclical    ε_t = ε/2 [cos(π (t mod T)/T) + 1],  T steps per cycle
+        polynomial  ε_t = ε (1 + t/b)^−γ,  ½ < γ ≤ 1
+        cyclical    ε_t = ε/2 [cos(π (t mod T)/T) + 1],  T steps per cycle
 
-    With constant and cyclical steps the bias of order ε does not vanish.  A cycle begins with steps
+    Polynomial steps fulfil the Robbins–Monro conditions, Σ ε_t = ∞ and Σ ε_t² < ∞.  With constant
+    and cyclical steps the bias of order ε does not vanish.  A cycle begins with steps
     of size ε, so that chains can change modes; to store only states of small steps, set ``burn_in``
     and ``thinning`` to multiples of the cycle.  (Zhang et al. also omit the noise in the first part
     of each cycle; here it is always added.)

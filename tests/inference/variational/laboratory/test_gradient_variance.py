@@ -144,7 +144,7 @@ def test_resumed_run_is_identical(iterations, tmp_path):
 
 
 def test_parameters_of_p_are_excluded():
-    """The gradient of p has its variance in every estimator of a Bernoulli model."""
+    """The gradient with respect to p has the same variance for all estimators of Bernoulli models."""
     problem = binary_rows()
     model = small_dvae(problem)
     selected = Frozen(model, problem, 0, Streams(0), True).chosen
