@@ -91,7 +91,7 @@ def report(target: Path) -> None:
 
 
 def contact_sheet(target: Path) -> None:
-    """Draw the figures of the runs in ``RUNS``, one of each name, in 64 colours."""
+    """Draw the figures of the runs in ``RUNS``, one of each name, in 48 colours."""
     files = {path.stem: path for path in RUNS.glob("*/*/figures/*.png")}
     figure, axes, _ = panel_grid(len(files), 8, width=2.5, height=1.9)
     for axis, name in zip(axes, sorted(files), strict=True):
@@ -99,7 +99,7 @@ def contact_sheet(target: Path) -> None:
         axis.set_title(name, fontsize=8)
         bare(axis)
     figure.savefig(target)
-    Image.open(target).quantize(64).save(target)
+    Image.open(target).quantize(48).save(target, optimize=True)
 
 
 if __name__ == "__main__":

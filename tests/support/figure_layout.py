@@ -21,6 +21,7 @@ def layout_faults(figure: Figure) -> list[str]:
         if text.get_visible() and text.get_text().strip():
             boxes[text] = text.get_window_extent()
 
+    figure.draw_without_rendering()  # the layout at this resolution, not at that of a saved file
     with patch.object(Text, "draw", record):
         FigureCanvasAgg(figure).draw()
     canvas = figure.bbox.padded(1.0)

@@ -101,7 +101,7 @@ def stopping(
     )
     left_axis.set(
         ylabel="share of intervals that contain θ",
-        title=f"Coverage of {level:.0%} intervals (bars: exact)",
+        title=f"Coverage of {100 * level:.0f} % intervals (bars: exact)",
     )
     legend_above(left_axis)
 

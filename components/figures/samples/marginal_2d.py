@@ -41,7 +41,7 @@ def marginal_2d(
         thresholds = [float(exact_log_probs.quantile(1 - level)) for level in LEVELS]
         log_probs = log_marginal(values.flatten(0, 1))
         summary = ", ".join(
-            f"{float((log_probs >= t).to(log_probs.dtype).mean()):.0%} in the {level:.0%} region"
+            f"{100 * float((log_probs >= t).to(log_probs.dtype).mean()):.0f} % in the {100 * level:.0f} % region"
             for level, t in zip(LEVELS, thresholds, strict=True)
         )
         figure, (axis,) = new_figure(1, 1, width=6.0, height=5.0)

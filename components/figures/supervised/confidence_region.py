@@ -75,7 +75,7 @@ def confidence_region(
         "estimates, data repeated" if data.is_simulated else "estimates, data repeated from β̂"
     )
     left_axis.plot(*cloud[:, [i, j]].T, ".", color=GREY, markersize=3, alpha=0.6, label=repeated)
-    left_axis.plot(*edge.T, color=BLUE, label=f"{level:.0%} confidence region")
+    left_axis.plot(*edge.T, color=BLUE, label=f"{100 * level:.0f} % confidence region")
     left_axis.plot(*fit.beta[[i, j]].tolist(), "o", color=BLUE, label="maximum likelihood")
     finish_plane(figure, left_axis, data, (i, j), "Fisher: estimate and ellipsoid")
 

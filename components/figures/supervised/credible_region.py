@@ -57,9 +57,9 @@ def credible_region(
         label="posterior draws",
     )
     theirs = shadow(fit.beta, fit.noise * fit.covariance, fit.radius(level), i, j)
-    left_axis.plot(*theirs.T, "--", color=BLUE, label=f"{level:.0%} confidence (Fisher)")
+    left_axis.plot(*theirs.T, "--", color=BLUE, label=f"{100 * level:.0f} % confidence (Fisher)")
     edge = shadow(beta_posterior.m, scale * beta_posterior.covariance, radius, i, j)
-    left_axis.plot(*edge.T, color=GREEN, label=f"{level:.0%} credible")
+    left_axis.plot(*edge.T, color=GREEN, label=f"{100 * level:.0f} % credible")
     left_axis.plot(
         *beta_posterior.m[[i, j]].tolist(),
         "o",
@@ -91,7 +91,7 @@ def credible_region(
     middle_axis.axhline(0, color=BLACK, linewidth=0.8)
     crowded = len(data.names) > 6
     middle_axis.set_xticks(place.tolist(), data.names, rotation=45 if crowded else 0, fontsize=8)
-    middle_axis.set(ylabel="coefficient", title=f"{level:.0%} intervals, one at a time")
+    middle_axis.set(ylabel="coefficient", title=f"{100 * level:.0f} % intervals, one at a time")
 
     p = probabilities.cpu()
     best = p.argsort(descending=True)[:MODELS]

@@ -75,7 +75,7 @@ def ridge_trace(
     bias = bias.cpu()
     right_axis.plot(penalties, variance, color=BLUE, label="variance")
     right_axis.plot(penalties, bias, color=RED, label="squared bias")
-    right_axis.plot(penalties, variance + bias, color=BLACK, linewidth=2, label="risk E‖β − β̂_λ‖²")
+    right_axis.plot(penalties, variance + bias, color=BLACK, linewidth=2, label="risk E‖β − β̂(λ)‖²")
     right_axis.axhline(least_squares_risk, color=GREY, linestyle="--", label="least squares")
     whose = "true β" if data.is_simulated else "estimated β"
     right_axis.set(

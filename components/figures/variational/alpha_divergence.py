@@ -34,7 +34,7 @@ def nearest_gaussians(x: Tensor, p: Tensor, fits: Sequence[NearestGaussian]) -> 
         axis.plot(x, curve, color=RED, lw=1.5, label="q, free mass")
         axis.set_title(f"α = {name_alpha(fit.alpha)}")
         axis.set(xlim=(float(visible[0]), float(visible[-1])), xlabel="θ")
-    axes[0].set_ylim(bottom=0)
+    axes[0].set(ylabel="density", ylim=(0, None))
     legend_below(figure, axes)
     return figure
 

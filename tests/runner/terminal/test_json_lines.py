@@ -93,7 +93,6 @@ def test_output_fits_its_schema(command_line, tmp_path, monkeypatch):
         code, printed, error = command_line(*words, "--json")
         assert code < 2, error  # 1: a run has no price
         objects = read_objects(words[0], printed)
-        assert objects
         records += [one["record"] for one in objects if words[0] == RUN and "record" in one]
     assert len(records) == 2
 

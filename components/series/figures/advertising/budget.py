@@ -61,7 +61,7 @@ def budget_figure(
         base = base + spends[:, i]
     title = f"{first_choice.name}\n{promise}" if promise else first_choice.name
     right.set_title(title, fontsize=9)
-    right.set(ylabel="spend")
+    right.set(ylabel="spend", ylim=(0, None))
     every = math.ceil(len(weeks) / MOST_WEEKS)
     named = range(0, len(weeks), every)
     right.set_xticks(named, [weeks[k] for k in named], rotation=45, ha="right", fontsize=7)
