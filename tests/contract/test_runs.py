@@ -11,6 +11,7 @@ from components.contracts.costs.counts import Costs, counting
 from components.contracts.plugins.protocols import missing
 from components.contracts.posteriors import HoldsDraws
 from components.contracts.problems import BATCH_KINDS_BY_PROBLEM
+from components.metrics.names import base_name, score_names
 from runner.conformance.rehearsal import begin, find_difference
 
 STEPS = 2
@@ -68,3 +69,4 @@ def test_run_fulfils_every_contract(run: Run, make_job, tmp_path):
     assert not isinstance(posterior, HoldsDraws) or not posterior.draws.requires_grad
     scores = running.problem.score(posterior, running.rng)
     assert all(isinstance(value, int | float | torch.Tensor) for value in scores.values())
+    assert {base_name(name) for name in scores} <= score_names(kind, job.threat is not None)
