@@ -169,7 +169,10 @@ def measure_words(cells: Cells) -> int:
 
 
 def print_boxed(cells: Cells, bold: str, section: int) -> None:
-    """Print a table in a box without cutting words; the terminal wraps lines that are too wide.
+    """Print a table in a box without cutting words.
+
+    A table wider than the terminal is printed in parts, each with the first column, columns that fit,
+    and the rows with a cell in one of them; the terminal wraps a single column that is too wide.
 
     Args:
         cells: the header, then the rows.
@@ -180,17 +183,23 @@ def print_boxed(cells: Cells, bold: str, section: int) -> None:
 
     from runner.terminal.printer import out
 
-    header, *rows = cells
-    needed = measure_words(cells)
-    ranges = [_width_range(column) for column in zip(*cells, strict=True)]
-    widths = _share(ranges, max(0, out.width - needed))
-    table = Table(width=needed if needed > out.width else None)
-    for name, width in zip(header, widths, strict=True):
-        table.add_column(name, justify="right" if name else "left", width=width)
-    for i, row in enumerate(rows, 1):
-        style = "bold" if row[0] == bold else None
-        table.add_row(*row, style=style, end_section=i == section)
-    out.print(table, crop=False)
+    first, *others = zip(*cells, strict=True)
+    while others:
+        n = len(others)
+        while n > 1 and measure_words(list(zip(first, *others[:n], strict=True))) > out.width:
+            n -= 1
+        part = [row for row in zip(first, *others[:n], strict=True) if any(row[1:])]
+        others = others[n:]
+        needed = measure_words(part)
+        ranges = [_width_range(column) for column in zip(*part, strict=True)]
+        widths = _share(ranges, max(0, out.width - needed))
+        table = Table(width=needed if needed > out.width else None)
+        for name, width in zip(part[0], widths, strict=True):
+            table.add_column(name, justify="right" if name else "left", width=width)
+        for i, row in enumerate(part[1:], 1):
+            style = "bold" if row[0] == bold else None
+            table.add_row(*row, style=style, end_section=i == section)
+        out.print(table, crop=False)
 
 
 def print_json(rows: Iterable[Mapping[Any, object]]) -> None:

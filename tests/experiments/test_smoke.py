@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 from support.runs.sketched import save_sketch
 
-from components.metrics.names import score_names, without_costs
+from components.metrics.names import base_name, score_names, without_costs
 from runner.execution.execute import run
 from runner.execution.signals import RunPrunedError
 from runner.record.lines import read_lines
@@ -44,8 +44,8 @@ def test_smoke_run_resumes_identically(experiment, make_job, tmp_path, monkeypat
     job = make_job(*smoke)
     _, result = run(job)
     assert result
-    names = score_names(job.dataset.problem_kind(), job.threat is not None)
-    assert {name.partition("/")[0] for name in without_costs(result)} <= names
+    names = {base_name(name) for name in without_costs(result)}
+    assert names <= score_names(job.dataset.problem_kind(), job.threat is not None)
     for name, values in result.items():
         assert all(isinstance(v, float | int) and not math.isinf(v) for v in values), name
     lines = read_lines(job.folder)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 from rich.tree import Tree
 
@@ -161,9 +162,9 @@ def show_checks(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     out.print(Text.assemble("\n", (title, "bold"), ": ", (verdict, style)))
     words = [VERDICTS[row["passed"]] for row in rows]
     longest = max((len(word) for word, _ in words), default=0)
-    widest = max((len(row["check"]) for row in rows), default=0)
+    widest = max((cell_len(row["check"]) for row in rows), default=0)
     for (word, colour), row in zip(words, rows, strict=True):
-        check = f"  {row['check']:<{widest}}  "
+        check = f"  {set_cell_size(row['check'], widest)}  "
         print_marked(f"{word:<{longest}}", colour, check, row["detail"])
 
 

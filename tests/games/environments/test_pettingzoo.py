@@ -4,23 +4,16 @@ import numpy as np
 import pytest
 import torch
 from support.runs.configured import generator, load
-from support.small.small_games import have_equal_states, play_and_resume, play_episodes
+from support.small.small_games import PETTINGZOO as RUN
+from support.small.small_games import WEATHER, have_equal_states, play_and_resume, play_episodes
 
 from components.errors import ConfigMismatchError
 from runner.execution.assembly import load_problem
 from runner.execution.rng import Streams
 
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
-WEATHER = "parallel_envs:Weather"
-RUN = [
-    "model=q_linear",
-    "inference=fpq_learning",
-    "attacker=exponential_smoother",
-    "dataset=pettingzoo",
-]
 SMALL = [
     f"dataset.env={WEATHER}",
-    "plugins=[parallel_envs]",
     "dataset.episodes=8",
     "dtype=float64",
     "replicates=3",
@@ -184,7 +177,7 @@ def test_players_may_be_numbers(make_job):
 @pytest.mark.parametrize(("players", "seats"), [(4, 3), (2, 1)])
 def test_number_of_players_must_match_attacker(make_job, players, seats):
     two = ["attacker=together", "attacker.members=[exponential_smoother,exponential_smoother]"]
-    job = make_job(*RUN[:2], *two, RUN[3], *SMALL, f"dataset.kwargs={{players: {players}}}")
+    job = make_job(*RUN[:2], *two, *RUN[3:], *SMALL, f"dataset.kwargs={{players: {players}}}")
     with pytest.raises(
         ConfigMismatchError,
         match=f"attacker=together: has 2 players for the {seats} seats",

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 from support.runs.configured import component, load
+from support.small.small_games import PETTINGZOO as RUN
+from support.small.small_games import WEATHER
 
 from components.errors import ConfigMismatchError
 from runner.compose.compose import compose
@@ -12,14 +14,6 @@ from runner.compose.job import prepare
 from runner.errors import ConfigError
 
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
-WEATHER = "parallel_envs:Weather"
-RUN = [
-    "model=q_linear",
-    "inference=fpq_learning",
-    "attacker=exponential_smoother",
-    "dataset=pettingzoo",
-    "plugins=[parallel_envs]",
-]
 
 
 @pytest.mark.parametrize(
@@ -31,9 +25,9 @@ RUN = [
         ),
         (
             {"kwargs": {"source": "unseeded"}},
-            "in two episodes from reset.*draw all random numbers from this seed",
+            "two episodes from reset.*draw all random numbers from this seed",
         ),
-        ({"kwargs": {"source": "global"}}, "in two episodes from reset"),
+        ({"kwargs": {"source": "global"}}, "two episodes from reset"),
         ({"kwargs": {"source": "remembers"}}, "reset all state between episodes"),
         ({"kwargs": {"players": 1}}, "has 1 player, but a game requires two or more"),
         (

@@ -10,6 +10,7 @@ import torch
 from support.runs.configured import F64, draw_normal, generator, normal
 from support.small.unlabelled_problems import ppca, real_rows
 from support.targets.pathwise_models import (
+    OBJECTIVES,
     Location,
     flat,
     gaussian_models,
@@ -27,8 +28,6 @@ from components.gradients.pathwise import controlled
 from components.gradients.pathwise.bound import row_gradients, whole_gradient
 from components.gradients.pathwise.controlled import DrawResults, control_variates, moment, spread
 from runner.execution.rng import Streams
-
-OBJECTIVES = ["squared_difference", "gradient_sum", "partial_gradients"]
 
 
 def test_moments_match_standard_normal():

@@ -8,6 +8,7 @@ import pytest
 import torch
 from support.runs.configured import F64, generator
 from support.targets.pathwise_models import (
+    OBJECTIVES,
     Location,
     flat,
     gaussian_models,
@@ -22,7 +23,6 @@ from components.gradients.pathwise.bound import row_gradients, whole_gradient
 from components.gradients.pathwise.controlled import DrawResults, control_variates
 from runner.execution.rng import Streams
 
-OBJECTIVES = ["squared_difference", "gradient_sum", "partial_gradients"]
 COMPARED = [
     ("amortised_cv", {"order": 1}),
     ("amortised_cv", {"order": 2, "objective": "partial_gradients"}),

@@ -6,6 +6,7 @@ import copy
 import pytest
 import torch
 from support.small.small_nets import (
+    MLP,
     SMALL_LSTM,
     SMALL_TRANSFORMER,
     SMALL_VGG,
@@ -20,7 +21,6 @@ from components.inference.point.descent import descend
 from components.maths.optimizers import SGD
 from runner.execution.rng import Streams
 
-MLP = component("model", "mlp", widths=[4], activation="tanh")
 KEYS = {"burn_in": 6, "every": 3, "lr": 0.1, "collect_lr": 0.05}
 
 

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from support.small.small_nets import (
+    MLP,
     SMALL_LSTM,
     SMALL_TRANSFORMER,
     SMALL_VGG,
@@ -20,8 +21,6 @@ from torch.testing import assert_close
 
 from components.inference.averaging.path import training_input_batches
 from runner.execution.rng import Streams
-
-MLP = component("model", "mlp", widths=[4], activation="tanh")
 
 
 def swa(**changes):

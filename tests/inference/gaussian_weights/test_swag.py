@@ -3,7 +3,7 @@
 import pytest
 import torch
 from support.runs.configured import generator, normal
-from support.small.small_nets import SMALL_LSTM, SMALL_VGG, check_resumed, images
+from support.small.small_nets import MLP, SMALL_LSTM, SMALL_VGG, check_resumed, images
 from support.small.small_problems import classes, component, real, train
 from support.targets.known_targets import z_score
 from torch.testing import assert_close
@@ -11,8 +11,6 @@ from torch.testing import assert_close
 from components.inference.gaussian_weights.swag import SwagGaussian, SwagPosterior
 from components.inference.log_joint import value_and_gradient
 from runner.execution.rng import Streams
-
-MLP = component("model", "mlp", widths=[4], activation="tanh")
 
 
 def swag(**changes):

@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import F64, draw_normal, generator
+from support.small.implicit_posteriors import KEYS, begin
 from support.small.small_problems import advance, component, linear_posterior, real, train
 from torch.distributions import MultivariateNormal, Normal
 from torch.nn.utils import parameters_to_vector
@@ -14,22 +15,6 @@ from components.inference.implicit.contrast import contrast, discrimination_loss
 from components.inference.implicit.generator import leaky_perceptron
 from components.maths.optimizers import Adam
 from runner.execution.rng import Streams
-
-NET = component("model", "mlp", widths=[4], activation="leaky_relu", noise_init=0.5, prior_std=0.9)
-KEYS = {
-    "n_samples": 6,
-    "n_predict": 5,
-    "noise_dim": 7,
-    "generator_widths": [8],
-    "discriminator_widths": [8],
-}
-
-
-def begin(name="aadm", seed=3, problem=None, **keys):
-    problem = problem or real(n=20)
-    rng = Streams(seed)
-    inference = component("inference", name, **(KEYS | keys))
-    return inference, inference.init(NET.build(problem, rng), problem, rng), problem, rng
 
 
 @pytest.mark.parametrize("alpha", [1e-4, 0.5, 1.0])

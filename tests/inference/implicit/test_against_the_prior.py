@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from support.runs.configured import F64, double, draw_normal, generator
+from support.small.implicit_posteriors import NET, begin
 from support.small.small_problems import advance, component, linear_posterior, real
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
@@ -13,22 +14,10 @@ from components.inference.implicit.generator import leaky_perceptron
 from components.maths.optimizers import Adam
 from runner.execution.rng import Streams
 
-NET = component("model", "mlp", widths=[4], activation="leaky_relu", noise_init=0.5, prior_std=0.9)
-KEYS = {
-    "discriminator": "prior",
-    "n_samples": 6,
-    "n_predict": 5,
-    "noise_dim": 7,
-    "generator_widths": [8],
-    "discriminator_widths": [8],
-}
 
-
-def begin(seed=3, network=NET, **keys):
+def begin_avb(seed=3, network=NET, **keys):
     problem = real(n=20, missing=0.0)
-    rng = Streams(seed)
-    inference = component("inference", "avb", **(KEYS | keys))
-    return inference, inference.init(network.build(problem, rng), problem, rng), problem, rng
+    return begin("avb", seed, problem, network, discriminator="prior", **keys)
 
 
 def train_discriminator(ours, noise, widths=(50, 50), steps=2000, rate=1e-3):
@@ -45,7 +34,7 @@ def train_discriminator(ours, noise, widths=(50, 50), steps=2000, rate=1e-3):
 
 
 def test_objective_matches_equation_13():
-    inference, state, problem, _ = begin()
+    inference, state, problem, _ = begin_avb()
     batch = problem.train.part(slice(0, 5), 4.0)
     terms, _ = inference.objective(state, batch, generator(1))
     network = state.q.network
@@ -62,7 +51,7 @@ def test_objective_matches_equation_13():
 def test_discriminator_loss_separates_q_from_prior():
     """Equation (8) for θ/s against N(0, I); the loss of a step is computed at the state before
     it."""
-    inference, state, problem, rng = begin()
+    inference, state, problem, rng = begin_avb()
     T = [p.detach().clone() for p in state.discriminator.parameters()]
     noise = torch.Generator()
     noise.set_state(rng.noise.get_state())
@@ -127,7 +116,7 @@ def test_conjugate_regression_is_learnt():
     posterior."""
     linear = component("model", "mlp", widths=[], noise=0.25, prior_std=1.0)
     keys = {"lr": 3e-3, "discriminator_lr": 3e-3, "n_samples": 100, "noise_log_variance": 0.0}
-    inference, state, problem, rng = begin(0, linear, discriminator_widths=[30], **keys)
+    inference, state, problem, rng = begin_avb(0, linear, discriminator_widths=[30], **keys)
     state, _ = advance(inference, state, problem, rng, 0, 500)
     solved, precision = linear_posterior(problem, 0.25, 1.0)
     mean = torch.cat([solved[:-1].T.flatten(), solved[-1]])  # in the order of θ: W [T, D], b [T]

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from support.runs.configured import F64
+from support.small.implicit_posteriors import KEYS
 from support.small.small_problems import advance, check_resumed, classes, component, real
 
 from components.errors import ConfigMismatchError
@@ -21,12 +22,7 @@ LEARNED = {
     "prior_init": 0.3,
     "biases": "point",
 }
-KEYS = {
-    "n_samples": 6,
-    "n_predict": 5,
-    "noise_dim": 7,
-    "generator_widths": [8],
-    "discriminator_widths": [8],
+SHORT = KEYS | {
     "initial_std": 0.4,
     "noise_log_variance": 0.0,
     "lr": 1e-2,
@@ -47,7 +43,7 @@ def splits(made=real, dtype=F64, rows=20):
 
 def train_one_by_one(name, network, problems, **keys):
     """State and information of each replicate, trained one after the other."""
-    inference = component("inference", name, **(KEYS | keys))
+    inference = component("inference", name, **(SHORT | keys))
     ended = []
     for r, problem in enumerate(problems):
         rng = Streams(5, r)
@@ -60,7 +56,7 @@ def train_one_by_one(name, network, problems, **keys):
 def begin(name, network, problems, **keys):
     rng = Streams(5)
     problem = SupervisedReplicates(problems)
-    method = component("inference", name, **(KEYS | keys)).side_by_side()
+    method = component("inference", name, **(SHORT | keys)).side_by_side()
     models = [network.build(split, rng.of(r)) for r, split in enumerate(problems)]
     return method, method.init(models, problem, rng), problem, rng
 
@@ -162,7 +158,7 @@ def test_each_split_has_own_batches():
 def test_resumed_run_is_bit_identical(tmp_path):
     network = component("model", "mlp", **LEARNED)
     problems = splits()
-    method = component("inference", "aadm", **KEYS).side_by_side()
+    method = component("inference", "aadm", **SHORT).side_by_side()
 
     def build(problem, rng):
         return [network.build(split, rng.of(r)) for r, split in enumerate(problems)]

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal
 import pytest
 import yaml
 from pydantic import Field, PositiveInt
+from support.runs.configured import COMPONENTS
 
 from components import registry
 from components.contracts import roles
@@ -25,12 +26,6 @@ from runner.disk.yaml_comments import read_keys, read_text
 from scripts.index import describe_command
 
 FILES = sorted(CONF.rglob("*.yaml"))
-COMPONENTS = [
-    (role, name)
-    for role in registry.ROLES
-    for name in registry.names(role)
-    if registry.file(role, name)
-]
 
 
 def leaves(content: object, prefix: str = "") -> dict[str, object]:

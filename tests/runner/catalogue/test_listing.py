@@ -7,6 +7,7 @@ import json
 
 import pytest
 from rich.console import Console
+from support.runs.configured import COMPONENTS
 
 from components import registry
 from runner import CONF
@@ -24,14 +25,6 @@ from runner.disk.read_yaml import load_untrusted
 def _within(group: str, text: str) -> set[str]:
     by_family = families(group).items()
     return {name for family, names in by_family if family.split("/")[0] == text for name in names}
-
-
-COMPONENTS = [
-    (role, name)
-    for role in registry.ROLES
-    for name in registry.names(role)
-    if registry.file(role, name)
-]
 
 
 @pytest.fixture

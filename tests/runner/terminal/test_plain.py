@@ -115,8 +115,6 @@ def test_run_output_prints_user_words_verbatim(monkeypatch, capsys):
         "checks [/]",
         "c:fire:",
         "[/d]",
-        "t:fire:",
-        "m [/z] :fire:",
     ):
         assert text in words.out
     assert words.err == "e:fire: [/q]␛[2J\n"

@@ -24,6 +24,12 @@ from runner.record.lines import read_lines
 CONF = Path(__file__).parents[3] / "conf"
 NOWHERE = Path(os.devnull) / "data"  # never the working folder
 F64 = torch.float64
+COMPONENTS = [  # with a YAML of their own
+    (role, name)
+    for role in registry.ROLES
+    for name in registry.names(role)
+    if registry.file(role, name)
+]
 
 
 def generator(seed: int = 0) -> torch.Generator:

@@ -19,14 +19,22 @@ from components.games.environments.table_environment import TableEnvironment, re
 from runner.execution.checkpoint import pack, unpack
 from runner.execution.rng import Streams
 
-# agents that forecast by counts, and one that does not forecast
 # rock, paper, scissors
 ROCK = [[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]]
+# agents that forecast by counts, and one that does not forecast
 METHODS = [
     ("q_learning", {}),
     ("fpq_learning", {}),
     ("level_k", {"level": 2}),
     ("level_k", {"level": 3}),
+]
+WEATHER = "parallel_envs:Weather"
+PETTINGZOO = [
+    "model=q_linear",
+    "inference=fpq_learning",
+    "attacker=exponential_smoother",
+    "dataset=pettingzoo",
+    "plugins=[parallel_envs]",
 ]
 
 

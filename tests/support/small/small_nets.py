@@ -24,6 +24,7 @@ SMALL_BNN = {
     "noise_rate": 0.2,
     "noise_unit": 2.5,
 }
+MLP = component("model", "mlp", widths=[4], activation="tanh")
 SMALL_VGG = component("model", "vgg", depth=7, width=2)
 SMALL_LSTM = component("model", "lstm", words=3, units=4)
 SMALL_TRANSFORMER = component("model", "text_transformer", words=4, hidden=3)

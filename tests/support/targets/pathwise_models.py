@@ -26,6 +26,8 @@ from components.inference.rowwise_log_joint import RowwiseLogJoint
 from components.inference.variational.global_gaussian import GlobalGaussian
 from runner.execution.rng import Streams
 
+OBJECTIVES = ["squared_difference", "gradient_sum", "partial_gradients"]
+
 
 class Location(nn.Module):
     """z_b = a + eˢ ε_b with one a, s [2] for all rows, ℓ_b = −½ |z_b − x_b|² + |z_b|⁴ · bend.

@@ -61,6 +61,15 @@ def test_many_metrics_are_shown_one_per_line(show_output):
     assert words(table[4]) == ["metric3", "3", "7", "3.1"]
 
 
+def test_wide_table_is_printed_in_parts_without_empty_rows(show_output, monkeypatch):
+    monkeypatch.setattr(printer.out, "width", 50)
+    result = {f"score{i}/part{j}": [10.0 * i + j] for i in range(9) for j in range(9)}
+    table = show_output({"once": [100.0], **result})
+    assert max(len("│".join(line)) for line in table) <= 46  # without the box and its blanks
+    cells = [cell for line in table for cell in words(line)]
+    assert (cells.count("once"), cells.count("score3"), sum(map(str.isdigit, cells))) == (1, 2, 82)
+
+
 def test_omitted_parameters_are_counted(show_output, capsys):
     result = {"ess": [1.0]} | {f"ess/theta[{j}]": [float(j)] for j in range(25)}
     console.show_result(JOB, result)
@@ -90,12 +99,16 @@ def test_long_checks_wrap(capsys, monkeypatch):
 def test_skipped_checks_are_neither_passed_nor_failed(capsys):
     rows = [
         {"check": name, "passed": passed, "detail": "d"}
-        for name, passed in (("one", True), ("two", None))
+        for name, passed in (("R̂ fits", True), ("two", None))
     ]
     console.show_checks("checks of the run", rows)
     lines = capsys.readouterr().out.strip().splitlines()
-    assert lines[0] == "checks of the run: 1 passed, 1 not checked"
-    assert [" ".join(line.split()) for line in lines[1:]] == ["passed one d", "not checked two d"]
+    # R̂ is one column wide
+    assert lines == [
+        "checks of the run: 1 passed, 1 not checked",
+        "passed       R̂ fits  d",
+        "not checked  two     d",
+    ]
 
 
 def test_long_evaluation_reports_its_part_every_half_minute(monkeypatch, capsys):
