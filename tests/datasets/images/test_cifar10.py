@@ -1,10 +1,8 @@
 """CIFAR-10: an archive made by hand, the stand-in of digits, and standardised pixels."""
 
-import io
-import tarfile
-
 import numpy as np
 import pytest
+from support.runs.archives import write_archive
 from support.runs.configured import double, load, load_problem
 from torch.testing import assert_close
 
@@ -13,28 +11,26 @@ from components.errors import DamagedFileError
 
 
 def archive(path, names):
+    """Write records [3, 3073] for each name, and return them."""
     rng = np.random.default_rng(0)
-    with tarfile.open(path, "w:gz") as out:
-        for i, name in enumerate(names):
-            records = rng.integers(0, 256, (3, 3073), dtype=np.uint8)
-            records[:, 0] = [i, 1, 2]
-            entry = tarfile.TarInfo(f"cifar-10-batches-bin/{name}")
-            entry.size = records.size
-            out.addfile(entry, io.BytesIO(records.tobytes()))
-            yield records
+    records = rng.integers(0, 256, (len(names), 3, 3073), dtype=np.uint8)
+    records[:, :, 0] = [[i, 1, 2] for i in range(len(names))]
+    files = {name: each.tobytes() for name, each in zip(names, records, strict=True)}
+    write_archive(path, files, "cifar-10-batches-bin/")
+    return records
 
 
 NAMES = [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]
 
 
 def test_archive_is_read_as_written_by_hand(tmp_path):
-    records = list(archive(tmp_path / "a.tar.gz", NAMES[::-1]))[::-1]
+    records = archive(tmp_path / "a.tar.gz", NAMES[::-1])[::-1]
     (x, y), (x_test, y_test) = read_cifar10(tmp_path / "a.tar.gz")
     assert (x.shape, x_test.shape) == ((15, 3, 32, 32), (3, 3, 32, 32))
     assert y.tolist() == [label for part in records[:5] for label in part[:, 0]]
     assert y_test.tolist() == records[5][:, 0].tolist()
     assert x[3, 2, 4, 5] == records[1][0, 1 + 2 * 1024 + 4 * 32 + 5]  # blue, row 4, column 5
-    list(archive(tmp_path / "b.tar.gz", NAMES[:5]))
+    archive(tmp_path / "b.tar.gz", NAMES[:5])
     with pytest.raises(
         DamagedFileError, match=r"does not contain test_batch\.bin.*runner data fetch cifar10"
     ):

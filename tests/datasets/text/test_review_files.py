@@ -1,9 +1,8 @@
 """Film reviews: numbers, folds and words of the archive, and its stand-in."""
 
-import io
-import tarfile
 from collections import Counter
 
+from support.runs.archives import write_archive
 from support.runs.real_files import find_or_skip
 
 from components.datasets.text.review_files import REVIEWS, read, reviews, simulated_reviews
@@ -11,15 +10,12 @@ from components.datasets.text.review_files import REVIEWS, read, reviews, simula
 
 def test_archive_is_read_as_written_by_hand(tmp_path):
     path = tmp_path / "reviews.tar.gz"
-    with tarfile.open(path, "w:gz") as archive:
-        for name, text in {
-            "txt_sentoken/pos/cv105_2.txt": "a fine film .\n",
-            "txt_sentoken/neg/cv999_1.txt": "dull , \nvery dull",
-            "poldata.README.2.0": "no review",
-        }.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(text)
-            archive.addfile(entry, io.BytesIO(text.encode()))
+    files = {
+        "txt_sentoken/pos/cv105_2.txt": b"a fine film .\n",
+        "txt_sentoken/neg/cv999_1.txt": b"dull , \nvery dull",
+        "poldata.README.2.0": b"no review",
+    }
+    write_archive(path, files)
     texts = read(path)
     assert texts == [(("dull", ",", "very", "dull"), 0, 9), (("a", "fine", "film", "."), 1, 1)]
 

@@ -1,11 +1,9 @@
 """Texts as tokens: the vocabulary of the training texts, lengths, padding, folds, an archive of
 IMDB, and a tokenizer."""
 
-import io
-import tarfile
-
 import pytest
 import torch
+from support.runs.archives import write_archive
 from support.runs.configured import component, load, make_setting
 
 from components.datasets.text import imdb
@@ -60,9 +58,7 @@ def test_replicate_r_is_tested_on_fold_r():
     )
     assert torch.equal(by_replicate.test.x, by_key.test.x)
     assert by_replicate.test.y.sum() == 100
-    with pytest.raises(
-        ConfigMismatchError, match=r"replicates: .* 10 folds.*; set replicates to at most"
-    ):
+    with pytest.raises(ConfigMismatchError, match=r"replicates: .* 10 folds.*; lower replicates"):
         dataset.load(Streams(0, replicate=10), setting)
     with pytest.raises(ValueError, match=r"fold: .* 0 to 9, .*; lower dataset\.fold"):
         component("dataset", "reviews", fold=10)
@@ -84,29 +80,26 @@ def test_imdb_text_is_split_into_words():
 def test_archive_of_imdb_is_read_as_written_by_hand(tmp_path, monkeypatch):
     monkeypatch.setattr(imdb, "EACH", 2)
     path = tmp_path / "imdb.tar.gz"
-    with tarfile.open(path, "w:gz") as out:
-        for name, text in {
-            "train/pos/10_9.txt": "Good.",
-            "train/pos/2_8.txt": "Very good",
-            "train/neg/0_1.txt": "Bad",
-            "train/neg/1_2.txt": "So bad",
-            "train/unsup/0_0.txt": "Whatever",
-            "test/pos/0_10.txt": "Fine",
-            "test/pos/1_7.txt": "Nice",
-            "test/neg/0_3.txt": "Dull",
-            "test/neg/1_1.txt": "Poor",
-            "train/urls_pos.txt": "http://",
-        }.items():
-            entry = tarfile.TarInfo(f"aclImdb/{name}")
-            entry.size = len(text)
-            out.addfile(entry, io.BytesIO(text.encode()))
+    reviews = {
+        "train/pos/10_9.txt": b"Good.",
+        "train/pos/2_8.txt": b"Very good",
+        "train/neg/0_1.txt": b"Bad",
+        "train/neg/1_2.txt": b"So bad",
+        "train/unsup/0_0.txt": b"Whatever",
+        "test/pos/0_10.txt": b"Fine",
+        "test/pos/1_7.txt": b"Nice",
+        "test/neg/0_3.txt": b"Dull",
+        "test/neg/1_1.txt": b"Poor",
+        "train/urls_pos.txt": b"http://",
+    }
+    write_archive(path, reviews, "aclImdb/")
     train, test = read_imdb(path, True)
     assert train == [(("bad",), 0), (("so", "bad"), 0), (("very", "good"), 1), (("good", "."), 1)]
     assert test == [(("dull",), 0), (("poor",), 0), (("fine",), 1), (("nice",), 1)]
     assert read_imdb(path, False)[0][3] == (("Good.",), 1)
     monkeypatch.setattr(imdb, "EACH", 3)
     read_imdb.cache_clear()
-    with pytest.raises(DamagedFileError, match=r"3 reviews .* train/neg, found 2"):
+    with pytest.raises(DamagedFileError, match=r"3 reviews .* train/neg, but it has 2"):
         read_imdb(path, True)
 
 

@@ -16,8 +16,7 @@ from runner.execution.rng import Streams
 
 
 def begin_avb(seed=3, network=NET, **keys):
-    problem = real(n=20, missing=0.0)
-    return begin("avb", seed, problem, network, discriminator="prior", **keys)
+    return begin("avb", seed, real(n=20, missing=0.0), network, discriminator="prior", **keys)
 
 
 def train_discriminator(ours, noise, widths=(50, 50), steps=2000, rate=1e-3):
