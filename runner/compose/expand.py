@@ -140,18 +140,14 @@ def expand_component(
     shared = {key: values[key] for key in declared.inherited_keys if key in values}
 
     for key, inner in declared.nested_roles.items():
-        parts = [
-            None if part is None else expand_component(inner, _to_mapping(part), path, shared)
-            for path, part in each(values.get(key), f"{where}.{key}")
-        ]
+        parts = []
+        for path, part in each(values.get(key), f"{where}.{key}"):
+            mapping = {"name": part} if isinstance(part, str) else part
+            full = None if part is None else expand_component(inner, mapping, path, shared)
+            parts.append(full)
         if key in values:
             values[key] = parts if isinstance(values[key], list) else parts[0]
     return values
-
-
-def _to_mapping(part: Any) -> Any:
-    """Mapping of a component written as its name."""
-    return {"name": part} if isinstance(part, str) else part
 
 
 def component_defaults(role: str, name: str) -> Values:

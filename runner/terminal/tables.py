@@ -168,15 +168,14 @@ def measure_words(cells: Cells) -> int:
     return 1 + sum(3 + _width_range(column)[0] for column in zip(*cells, strict=True))
 
 
-def print_boxed(cells: Cells, bold: str, section: int) -> None:
-    """Print a table in a box without cutting words.
+def print_boxed(cells: Cells, section: int) -> None:
+    """Print a table in a box without cutting words; the row ``all`` is bold.
 
     A table wider than the terminal is printed in parts, each with the first column, columns that fit,
     and the rows with a cell in one of them; the terminal wraps a single column that is too wide.
 
     Args:
         cells: the header, then the rows.
-        bold: first cell of rows in bold.
         section: number of rows above a rule.
     """
     from rich.table import Table
@@ -193,13 +192,12 @@ def print_boxed(cells: Cells, bold: str, section: int) -> None:
         needed = measure_words(part)
         ranges = [_width_range(column) for column in zip(*part, strict=True)]
         widths = _share(ranges, max(0, out.width - needed))
-        table = Table(width=needed if needed > out.width else None)
+        table = Table()
         for name, width in zip(part[0], widths, strict=True):
             table.add_column(name, justify="right" if name else "left", width=width)
         for i, row in enumerate(part[1:], 1):
-            style = "bold" if row[0] == bold else None
-            table.add_row(*row, style=style, end_section=i == section)
-        out.print(table, crop=False)
+            table.add_row(*row, style="bold" if row[0] == "all" else None, end_section=i == section)
+        out.print(table, crop=False, width=max(needed, out.width))
 
 
 def print_json(rows: Iterable[Mapping[Any, object]]) -> None:

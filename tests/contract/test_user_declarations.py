@@ -51,7 +51,7 @@ DECLARED = [
     (
         Method,
         {"requires": Requirements(kinds="density")},
-        "requires.kinds is a str, must be a set",
+        "requires.kinds is a str, but must be a set",
     ),
     (Net, {"offers": {"elbow"}}, "offers: unknown word 'elbow'; import Elbo from components"),
     (

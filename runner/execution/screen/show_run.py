@@ -121,28 +121,28 @@ def show_result(
     names = list(dict.fromkeys([*headline, *(name for name, _ in pairs)]))
     choice_text = f", {job.choice['model']}, {job.choice['inference']} ({repetitions})"
     out.print(Text.assemble("\n", (job.data, "bold"), choice_text))
-    ours = {name: _format_scores(values) for name, values in result.items()}
-    rows = _score_rows("all", ours, names, parts[:PARTS])
+    ours = {
+        name: "" if all(map(math.isnan, values)) else format_estimate(*mean_se(values))
+        for name, values in result.items()
+    }
+    shown = parts[:PARTS]
+    rows = _score_rows("all", ours, names, shown)
     if not headline:
         rows.pop(0)
     n_ours = len(rows)
     if printed:
-        published = _score_rows("published", printed, names, parts[:PARTS], ", published")
+        published = _score_rows("published", printed, names, shown, ", published")
         rows += [row for row in published if any(row[1:])]
     cells = [["", *names], *rows]
     if len(names) > WIDE or measure_words(cells) > out.width:
         cells, n_ours = [list(row) for row in zip(*cells, strict=True)], 0
-    print_boxed(cells, "all", n_ours)
+    print_boxed(cells, n_ours)
     if len(parts) > PARTS:
         out.print(
             f"{len(parts) - PARTS} more in run.json: {', '.join(parts[PARTS : PARTS + 3])}, …"
         )
     if printed and reason:
         out.print(f"published {reason}", style="yellow")
-
-
-def _format_scores(values: list[float]) -> str:
-    return "" if all(math.isnan(value) for value in values) else format_estimate(*mean_se(values))
 
 
 def _score_rows(
@@ -161,8 +161,8 @@ def show_checks(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     style = "red" if any(row["passed"] is False for row in rows) else ""
     out.print(Text.assemble("\n", (title, "bold"), ": ", (verdict, style)))
     words = [VERDICTS[row["passed"]] for row in rows]
-    longest = max((len(word) for word, _ in words), default=0)
-    widest = max((cell_len(row["check"]) for row in rows), default=0)
+    longest = max(len(word) for word, _ in words)
+    widest = max(cell_len(row["check"]) for row in rows)
     for (word, colour), row in zip(words, rows, strict=True):
         check = f"  {set_cell_size(row['check'], widest)}  "
         print_marked(f"{word:<{longest}}", colour, check, row["detail"])

@@ -33,7 +33,8 @@ def to_chart(figure: Figure) -> Chart:
                 if len(panel) > 1 and not _take_style(trace, ax, k):
                     continue
                 if "error_y" in trace and ax.get_xscale() == "log":
-                    trace["x"] = _undo_offsets(trace["x"], _fixed_ticks(ax.xaxis))
+                    ticks = _fixed_ticks(ax.xaxis)
+                    trace["x"] = [_undo_offset(x, ticks) for x in trace["x"]]
                 name = trace["name"]
                 shown = {"legendgroup": name, "showlegend": name not in names}
                 data.append(trace | axes | shown | {"name": plain(name)})
@@ -41,15 +42,12 @@ def to_chart(figure: Figure) -> Chart:
     return {"data": data, "layout": _make_layout(figure, panels, len(names) - 1)}
 
 
-def _undo_offsets(x: list[float], ticks: Sequence[float]) -> list[float]:
-    """Move values to the tick within 7 % of them: ``learning_curve`` separates error bars at the same
+def _undo_offset(x: float, ticks: Sequence[float]) -> float:
+    """Move a value to the tick within 7 % of it: ``learning_curve`` separates error bars at the same
     tick by up to 6.5 %.
     """
-    nearest = [min(ticks, key=lambda tick: abs(tick - value), default=value) for value in x]
-    return [
-        tick if abs(tick - value) < 0.07 * tick else value
-        for tick, value in zip(nearest, x, strict=True)
-    ]
+    nearest = min(ticks, key=lambda tick: abs(tick - x), default=x)
+    return nearest if abs(nearest - x) < 0.07 * nearest else x
 
 
 def _number(i: int) -> str:
@@ -119,7 +117,7 @@ def _fixed_ticks(axis: Axis) -> list[float]:
     from matplotlib.ticker import FixedLocator
 
     locator = axis.get_major_locator()
-    return [float(tick) for tick in locator()] if isinstance(locator, FixedLocator) else []
+    return list(map(float, locator())) if isinstance(locator, FixedLocator) else []
 
 
 def _make_axis(axis: Axis, title: str) -> Chart:

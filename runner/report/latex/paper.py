@@ -41,6 +41,8 @@ def fit_to_column(figure: Figure) -> None:
     fonts of at least ``SMALLEST`` points."""
     from matplotlib.text import Text
 
+    from components.figures.style import show_entries
+
     width, height = figure.get_size_inches()
     target = COLUMN_WIDTH_INCHES if width <= WIDEST_INCHES else PAGE_WIDTH_INCHES
     if target < width:
@@ -48,6 +50,12 @@ def fit_to_column(figure: Figure) -> None:
         for text in figure.findobj(Text):
             text.set_fontsize(max(SMALLEST, text.get_fontsize() * factor))
         figure.set_size_inches(target, height * factor)
+        for legend in list(figure.legends):
+            entries = zip(
+                map(Text.get_text, legend.get_texts()), legend.legend_handles, strict=True
+            )
+            legend.remove()
+            show_entries(figure, dict(entries), SMALLEST)
 
 
 def bibliography(runs: Sequence[RunView], tests: Sequence[str] = TESTS) -> str:

@@ -168,7 +168,7 @@ def test_worst_case_scores_and_figure_agree_with_curve():
         (
             [member("fgsm"), member("word_flip")],
             {},
-            "members: fgsm attacks continuous .*, but word_flip binary",
+            "members: fgsm attacks continuous inputs, but word_flip attacks binary",
         ),
         (
             [member("fgsm"), member("cw")],

@@ -95,7 +95,7 @@ def test_plane_shows_the_marginal_of_two_parameters(name):
     kept = draws.reshape(4, 10_000, 5)
     figures = problem.draw(Draws(kept, kept[:, 0], problem.names), rng)
     assert set(figures) >= {"marginal", "trace"}  # in addition to figures of all samples
-    percentages = [int(p) for p in re.findall(r"(\d+)%", figures["marginal"].axes[0].get_title())]
+    percentages = [int(p) for p in re.findall(r"(\d+) %", figures["marginal"].axes[0].get_title())]
     assert percentages[1::2] == [50, 90, 99]
     assert percentages[0::2] == pytest.approx([50, 90, 99], abs=1.5)
     assert problem.sample_prior(7, rng.init).shape == (7, 5)

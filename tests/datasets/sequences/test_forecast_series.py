@@ -89,7 +89,7 @@ def test_monthly_records_have_their_length_and_dates(name, months, dates):
     assert len(whole) == months
     assert (problem.dates[:1] + problem.dates[-1:]) == dates
     with pytest.raises(
-        ConfigMismatchError, match=rf"these are {months + 1} months, but the record has {months}"
+        ConfigMismatchError, match=rf"requires {months + 1} months, but the record has {months}"
     ):
         load(name, simulated=True, **keys | {"n_train": months - 23})
     log, _ = load(name, simulated=True, **keys | {"log": True})

@@ -54,7 +54,7 @@ def test_folds_are_the_replicates():
         assert problem.test.y[:, 0].tolist() == (held.kind == "b").astype(int).tolist()
     with pytest.raises(
         ConfigMismatchError,
-        match=r"replicates: .* 3 folds; set replicates to at most",
+        match=r"replicates: .* 3 folds; lower replicates",
     ):
         dataset.load(Streams(0, replicate=3), setting)
 

@@ -10,12 +10,14 @@ from components.datasets.text.review_files import REVIEWS, read, reviews, simula
 
 def test_archive_is_read_as_written_by_hand(tmp_path):
     path = tmp_path / "reviews.tar.gz"
-    files = {
-        "txt_sentoken/pos/cv105_2.txt": b"a fine film .\n",
-        "txt_sentoken/neg/cv999_1.txt": b"dull , \nvery dull",
-        "poldata.README.2.0": b"no review",
-    }
-    write_archive(path, files)
+    write_archive(
+        path,
+        {
+            "txt_sentoken/pos/cv105_2.txt": b"a fine film .\n",
+            "txt_sentoken/neg/cv999_1.txt": b"dull , \nvery dull",
+            "poldata.README.2.0": b"no review",
+        },
+    )
     texts = read(path)
     assert texts == [(("dull", ",", "very", "dull"), 0, 9), (("a", "fine", "film", "."), 1, 1)]
 

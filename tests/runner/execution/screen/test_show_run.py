@@ -63,8 +63,10 @@ def test_many_metrics_are_shown_one_per_line(show_output):
 
 def test_wide_table_is_printed_in_parts_without_empty_rows(show_output, monkeypatch):
     monkeypatch.setattr(printer.out, "width", 50)
-    result = {f"score{i}/part{j}": [10.0 * i + j] for i in range(9) for j in range(9)}
-    table = show_output({"once": [100.0], **result})
+    table = show_output(
+        {"once": [100.0]}
+        | {f"score{i}/part{j}": [10.0 * i + j] for i in range(9) for j in range(9)}
+    )
     assert max(len("│".join(line)) for line in table) <= 46  # without the box and its blanks
     cells = [cell for line in table for cell in words(line)]
     assert (cells.count("once"), cells.count("score3"), sum(map(str.isdigit, cells))) == (1, 2, 82)
