@@ -168,15 +168,16 @@ def measure_words(cells: Cells) -> int:
     return 1 + sum(3 + _width_range(column)[0] for column in zip(*cells, strict=True))
 
 
-def print_boxed(cells: Cells, section: int) -> None:
+def print_boxed(cells: Cells, section: int, width: int) -> None:
     """Print a table in a box without cutting words; the row ``all`` is bold.
 
-    A table wider than the terminal is printed in parts, each with the first column, columns that fit,
-    and the rows with a cell in one of them; the terminal wraps a single column that is too wide.
+    A wider table is printed in parts, each with the first column, columns that fit, and the rows with
+    a cell in one of them; a part of a single column may be wider.
 
     Args:
         cells: the header, then the rows.
         section: number of rows above a rule.
+        width: largest number of columns of the terminal.
     """
     from rich.table import Table
 
@@ -185,19 +186,19 @@ def print_boxed(cells: Cells, section: int) -> None:
     first, *others = zip(*cells, strict=True)
     while others:
         n = len(others)
-        while n > 1 and measure_words(list(zip(first, *others[:n], strict=True))) > out.width:
+        while n > 1 and measure_words(list(zip(first, *others[:n], strict=True))) > width:
             n -= 1
         part = [row for row in zip(first, *others[:n], strict=True) if any(row[1:])]
         others = others[n:]
         needed = measure_words(part)
         ranges = [_width_range(column) for column in zip(*part, strict=True)]
-        widths = _share(ranges, max(0, out.width - needed))
+        widths = _share(ranges, max(0, width - needed))
         table = Table()
-        for name, width in zip(part[0], widths, strict=True):
-            table.add_column(name, justify="right" if name else "left", width=width)
+        for name, n_columns in zip(part[0], widths, strict=True):
+            table.add_column(name, justify="right" if name else "left", width=n_columns)
         for i, row in enumerate(part[1:], 1):
             table.add_row(*row, style="bold" if row[0] == "all" else None, end_section=i == section)
-        out.print(table, crop=False, width=max(needed, out.width))
+        out.print(table, crop=False, width=max(needed, width))
 
 
 def print_json(rows: Iterable[Mapping[Any, object]]) -> None:

@@ -23,7 +23,14 @@ from runner.record.facts import REQUIRED_KEY_TYPES, Facts, ScoreLists
 from runner.statistics.standard_error import mean_se
 from runner.terminal import json_lines
 from runner.terminal.printer import announce, format_estimate, note, out
-from runner.terminal.tables import measure_words, print_boxed, print_fact, print_json, print_marked
+from runner.terminal.tables import (
+    columns_of_terminal,
+    measure_words,
+    print_boxed,
+    print_fact,
+    print_json,
+    print_marked,
+)
 from runner.terminal.typed_values import format_typed
 
 if TYPE_CHECKING:
@@ -31,7 +38,7 @@ if TYPE_CHECKING:
     from runner.tracking.handover import Handover
 PRINTED_TYPES = {"record": str, **REQUIRED_KEY_TYPES}  # of the object of a run
 WIDE = 8  # largest number of readable columns
-TREE_WIDTH = 100  # columns at which the tree of settings is folded
+LOG_WIDTH = 100  # columns of a file; the tree of settings is folded there on every terminal
 PARTS = 20  # largest number of tasks or parameters in the table of results
 VERDICTS = {True: ("passed", "green"), False: ("FAILED", "bold red"), None: ("not checked", "dim")}
 
@@ -62,7 +69,7 @@ def show_composition(job: ResolvedConfig) -> None:
     keys = ("seed", "replicates", "steps", "device", "dtype", "threads", "smoke")
     run = {key: getattr(settings, key) for key in keys}
     tree.add(_line("run", job.signature, run, run))
-    out.print(tree, width=min(out.width, TREE_WIDTH))
+    out.print(tree, width=min(out.width, LOG_WIDTH))
     for text in job.notes:
         out.print(text, style="yellow")
 
@@ -134,9 +141,10 @@ def show_result(
         published = _score_rows("published", printed, names, shown, ", published")
         rows += [row for row in published if any(row[1:])]
     cells = [["", *names], *rows]
-    if len(names) > WIDE or measure_words(cells) > out.width:
+    width = columns_of_terminal() or LOG_WIDTH
+    if len(names) > WIDE or measure_words(cells) > width:
         cells, n_ours = [list(row) for row in zip(*cells, strict=True)], 0
-    print_boxed(cells, n_ours)
+    print_boxed(cells, n_ours, width)
     if len(parts) > PARTS:
         out.print(
             f"{len(parts) - PARTS} more in run.json: {', '.join(parts[PARTS : PARTS + 3])}, …"

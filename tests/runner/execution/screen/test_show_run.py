@@ -62,7 +62,7 @@ def test_many_metrics_are_shown_one_per_line(show_output):
 
 
 def test_wide_table_is_printed_in_parts_without_empty_rows(show_output, monkeypatch):
-    monkeypatch.setattr(printer.out, "width", 50)
+    monkeypatch.setattr(console, "columns_of_terminal", lambda: 50)
     table = show_output(
         {"once": [100.0]}
         | {f"score{i}/part{j}": [10.0 * i + j] for i in range(9) for j in range(9)}
