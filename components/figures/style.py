@@ -146,13 +146,16 @@ def legend_below(figure: Figure, axes: Iterable[Axes], fontsize: float = 8) -> N
 
 def show_entries(figure: Figure, entries: Mapping[str, Any], fontsize: float = 8) -> None:
     """A legend of handles by label, below all panels, or above them if there is a common axis name;
-    none without entries."""
+    none without entries.  The figure grows by the lines after the second."""
     if entries:
+        columns = _legend_columns(figure.get_figwidth(), entries, fontsize)
+        inches = fontsize / 40 * max(0, len(entries) // columns - 2)
+        figure.set_figheight(figure.get_figheight() + inches)
         figure.legend(
             entries.values(),
             entries.keys(),
             loc="outside upper center" if figure.get_supxlabel() else "outside lower center",
-            ncols=_legend_columns(figure.get_figwidth(), entries, fontsize),
+            ncols=columns,
             fontsize=fontsize,
             frameon=False,
         )

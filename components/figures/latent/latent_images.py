@@ -18,6 +18,7 @@ from components.figures.style import BLUE, Figures, bare, new_figure, scatter
 GAP = 1  # pixels between two images
 SHOWN = 20
 SAMPLES = 64
+INCHES = 0.42  # size of an image
 SIDE = 15  # decoded images along each axis of the latent plane
 
 
@@ -50,10 +51,6 @@ def show(ax: Any, image: Any) -> None:
     bare(ax)
 
 
-def _inches(columns: int, rows: int) -> tuple[float, float]:
-    return 0.42 * columns, 0.42 * rows + 0.3
-
-
 def reconstructions(problem: UnlabelledProblem, posterior: object, rng: Rng) -> Figures:
     """The first 20 held-out images, each above E[x|z] at the mean of q(z|x).
 
@@ -71,8 +68,8 @@ def reconstructions(problem: UnlabelledProblem, posterior: object, rng: Rng) -> 
         images[start : start + columns] for start in (0, columns) for images in (few.x, decoded)
     ]
     pairs = [images for images in pairs if len(images)]
-    width, height = _inches(columns, len(pairs))
-    figure, axes = new_figure(len(pairs), 1, width=width, height=height / len(pairs))
+    height = INCHES + 0.3 / len(pairs)
+    figure, axes = new_figure(len(pairs), 1, width=INCHES * columns, height=height)
     for i, (ax, images) in enumerate(zip(axes, pairs, strict=True)):
         show(ax, mosaic(images, len(images), problem.image_shape))
         ax.set_ylabel("image" if i % 2 == 0 else "E[x|z]", fontsize=8)
@@ -91,8 +88,7 @@ def prior_samples(problem: UnlabelledProblem, posterior: object, rng: Rng) -> Fi
     with torch.no_grad():
         images = module.decode(module.sample_latent(SAMPLES, rng.at("evaluation", 0)))
     side = math.isqrt(SAMPLES)
-    width, height = _inches(side, side)
-    figure, (ax,) = new_figure(width=width, height=height)
+    figure, (ax,) = new_figure(width=INCHES * side, height=INCHES * side + 0.3)
     show(ax, mosaic(images, side, problem.image_shape))
     figure.suptitle("E[x|z] for z from the prior", fontsize=9)
     return {"prior_samples": figure}

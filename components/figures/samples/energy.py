@@ -31,6 +31,7 @@ def energy(problem: Target | None, draws: HoldsDraws) -> Figures:
     ):
         left_axis.hist(sample, bins=bins, density=True, alpha=0.5, color=colour, label=name)
     left_axis.set(xlabel="energy", ylabel="density")
+    left_axis.locator_params(axis="x", nbins=5)
     legend_above(left_axis)
     by_chain = e_bfmi(values).numpy()
     right_axis.bar(np.arange(1, len(by_chain) + 1), by_chain, color=BLUE, alpha=0.75)

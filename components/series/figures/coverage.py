@@ -63,7 +63,7 @@ def coverage(problem: Trajectories, found: SmoothedStates) -> Figures:
         draw_boxes(right, list(rmse.T.numpy()), range(1, len(names) + 1), colours)
     right.set_xticks(range(1, len(names) + 1), labels)
     right.set_xlim(0.5, len(names) + 0.5)
-    right.tick_params(axis="x", labelsize=8 if len(names) <= 4 else 6.5)
+    right.tick_params(axis="x", labelsize=8 if len(names) <= 4 else 7)
     right.set(
         title=f"{len(nmse)} replicate{'s' * (len(nmse) > 1)}",
         xlabel="under each name: its median NMSE",
