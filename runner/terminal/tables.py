@@ -168,7 +168,7 @@ def measure_words(cells: Cells) -> int:
     return 1 + sum(3 + _width_range(column)[0] for column in zip(*cells, strict=True))
 
 
-def print_boxed(cells: Cells, section: int, width: int) -> None:
+def print_boxed(cells: Cells, width: int) -> None:
     """Print a table in a box without cutting words; the row ``all`` is bold.
 
     A wider table is printed in parts, each with the first column, columns that fit, and the rows with
@@ -176,7 +176,6 @@ def print_boxed(cells: Cells, section: int, width: int) -> None:
 
     Args:
         cells: the header, then the rows.
-        section: number of rows above a rule.
         width: largest number of columns of the terminal.
     """
     from rich.table import Table
@@ -196,8 +195,8 @@ def print_boxed(cells: Cells, section: int, width: int) -> None:
         table = Table()
         for name, n_columns in zip(part[0], widths, strict=True):
             table.add_column(name, justify="right" if name else "left", width=n_columns)
-        for i, row in enumerate(part[1:], 1):
-            table.add_row(*row, style="bold" if row[0] == "all" else None, end_section=i == section)
+        for row in part[1:]:
+            table.add_row(*row, style="bold" if row[0] == "all" else None)
         out.print(table, crop=False, width=max(needed, width))
 
 

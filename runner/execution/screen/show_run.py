@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from runner.tracking.handover import Handover
 PRINTED_TYPES = {"record": str, **REQUIRED_KEY_TYPES}  # of the object of a run
 WIDE = 8  # largest number of readable columns
-LOG_WIDTH = 100  # columns of a file; the tree of settings is folded there on every terminal
+TREE_WIDTH = 100  # columns at which the tree of settings is folded
+FILE_WIDTH = 104  # columns of a table of results in a file, enough for seven sizes of an attack
 PARTS = 20  # largest number of tasks or parameters in the table of results
 VERDICTS = {True: ("passed", "green"), False: ("FAILED", "bold red"), None: ("not checked", "dim")}
 
@@ -69,7 +70,7 @@ def show_composition(job: ResolvedConfig) -> None:
     keys = ("seed", "replicates", "steps", "device", "dtype", "threads", "smoke")
     run = {key: getattr(settings, key) for key in keys}
     tree.add(_line("run", job.signature, run, run))
-    out.print(tree, width=min(out.width, LOG_WIDTH))
+    out.print(tree, width=min(out.width, TREE_WIDTH))
     for text in job.notes:
         out.print(text, style="yellow")
 
@@ -133,22 +134,19 @@ def show_result(
         for name, values in result.items()
     }
     shown = parts[:PARTS]
-    rows = _score_rows("all", ours, names, shown)
-    if not headline:
-        rows.pop(0)
-    n_ours = len(rows)
-    if printed:
-        published = _score_rows("published", printed, names, shown, ", published")
-        rows += [row for row in published if any(row[1:])]
-    cells = [["", *names], *rows]
-    width = columns_of_terminal() or LOG_WIDTH
+    pairs_of_rows = zip(
+        _score_rows("all", ours, names, shown),
+        _score_rows("published", printed or {}, names, shown, ", published"),
+        strict=True,
+    )
+    rows = [row for pair in pairs_of_rows for row in pair if row is pair[0] or any(row[1:])]
+    cells = [["", *names], *rows[0 if headline else 1 :]]
+    width = columns_of_terminal() or FILE_WIDTH
     if len(names) > WIDE or measure_words(cells) > width:
-        cells, n_ours = [list(row) for row in zip(*cells, strict=True)], 0
-    print_boxed(cells, n_ours, width)
-    if len(parts) > PARTS:
-        out.print(
-            f"{len(parts) - PARTS} more in run.json: {', '.join(parts[PARTS : PARTS + 3])}, …"
-        )
+        cells = [list(row) for row in zip(*cells, strict=True)]
+    print_boxed(cells, width)
+    if rest := parts[PARTS:]:
+        out.print(f"{len(rest)} more in run.json: {', '.join(rest[:3])}, …")
     if printed and reason:
         out.print(f"published {reason}", style="yellow")
 
@@ -166,7 +164,7 @@ def _score_rows(
 def show_checks(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Show checks and their subject: a verdict, the check and its detail."""
     verdict = "passed" if [row["passed"] for row in rows] == [True] else tally(rows)
-    style = "red" if any(row["passed"] is False for row in rows) else ""
+    style = "red" if False in (row["passed"] for row in rows) else ""
     out.print(Text.assemble("\n", (title, "bold"), ": ", (verdict, style)))
     words = [VERDICTS[row["passed"]] for row in rows]
     longest = max(len(word) for word, _ in words)

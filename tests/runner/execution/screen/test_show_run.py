@@ -44,9 +44,9 @@ def test_few_metrics_are_shown_side_by_side(show_output):
     table = show_output(result, printed={"auc": "0.78(0.02)", "auc/run 2": "0.81(0.02)"})
     assert [line[0].strip() for line in table[1:]] == [
         "all",
+        "published",
         "run 1",
         "run 2",
-        "published",
         "run 2, published",
     ]
     assert words(table[1]) == ["all", "0.6 ± 0.1", "2 ± 1"]
@@ -56,9 +56,9 @@ def test_few_metrics_are_shown_side_by_side(show_output):
 def test_many_metrics_are_shown_one_per_line(show_output):
     result = {f"metric{k}": [float(k)] for k in range(12)} | {"metric3/theta[x]": [7.0]}
     table = show_output(result, printed={"metric3": "3.1"})
-    assert words(table[0]) == ["all", "theta[x]", "published"]  # brackets in a name are not markup
+    assert words(table[0]) == ["all", "published", "theta[x]"]  # brackets in a name are not markup
     assert [line[0].strip() for line in table[1:]] == [f"metric{k}" for k in range(12)]
-    assert words(table[4]) == ["metric3", "3", "7", "3.1"]
+    assert words(table[4]) == ["metric3", "3", "3.1", "7"]
 
 
 def test_wide_table_is_printed_in_parts_without_empty_rows(show_output, monkeypatch):
