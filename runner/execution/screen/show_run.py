@@ -133,13 +133,7 @@ def show_result(
         name: "" if all(map(math.isnan, values)) else format_estimate(*mean_se(values))
         for name, values in result.items()
     }
-    shown = parts[:PARTS]
-    pairs_of_rows = zip(
-        _score_rows("all", ours, names, shown),
-        _score_rows("published", printed or {}, names, shown, ", published"),
-        strict=True,
-    )
-    rows = [row for pair in pairs_of_rows for row in pair if row is pair[0] or any(row[1:])]
+    rows = _score_rows(ours, printed or {}, names, parts[:PARTS])
     cells = [["", *names], *rows[0 if headline else 1 :]]
     width = columns_of_terminal() or FILE_WIDTH
     if len(names) > WIDE or measure_words(cells) > width:
@@ -152,13 +146,19 @@ def show_result(
 
 
 def _score_rows(
-    title: str, cells: Mapping[str, str], names: list[str], parts: list[str], suffix: str = ""
+    ours: Mapping[str, str], printed: Mapping[str, str], names: list[str], parts: list[str]
 ) -> list[list[str]]:
-    """Rows for the total and for each part: a title, and a cell for each metric."""
-    totals = [title, *(cells.get(name, "") for name in names)]
-    return [totals] + [
-        [part + suffix, *(cells.get(f"{name}/{part}", "") for name in names)] for part in parts
-    ]
+    """Rows for the total and for each part: a title, and a cell for each metric; published numbers
+    are below ours.
+    """
+    rows = []
+    for part in ("", *parts):
+        scores = [f"{name}/{part}".rstrip("/") for name in names]
+        rows.append([part or "all", *(ours.get(score, "") for score in scores)])
+        published = [printed.get(score, "") for score in scores]
+        if any(published):
+            rows.append([f"{part}, published".removeprefix(", "), *published])
+    return rows
 
 
 def show_checks(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
