@@ -115,7 +115,7 @@ def panel_cells(entry: Entry) -> list[tuple[str, Cell]]:
 
 
 def draw_panel(axes: Axes, entry: Entry) -> None:
-    """Draw published and our means for the lines of a panel, with two standard errors."""
+    """Draw the published means and ours as lines of a panel, with two standard errors."""
     lines = panel_cells(entry)
     places = np.arange(len(lines))
     published = [(cell.number.mean, cell.number.uncertainty) for _, cell in lines]

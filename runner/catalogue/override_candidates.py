@@ -44,7 +44,7 @@ def _own(role: str, name: str) -> ClassDeclaration:
 def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
     """Role at a dotted path, through nested components, and the components allowed there.
 
-    The component is the one named on the command line or in a YAML, otherwise any of the role.
+    The component is the one named on the command line or in a YAML, otherwise any component of the role.
     The role is "" if the path does not exist."""
     role, *rest = path
     if role not in registry.CHOSEN:

@@ -159,7 +159,7 @@ def _refuse_misplaced(config: Values, explicit: Collection[str]) -> None:
     missing = [role for role in REQUIRED if config.get(role) is None]
     if missing:
         raise ConfigError(
-            f"{', '.join(missing)}: missing; choose an experiment, as +experiment=sarcos_mdgp (runner list experiment "
+            f"{', '.join(missing)}: missing; choose an experiment, such as +experiment=sarcos_mdgp (runner list experiment "
             f"shows all), or set {' '.join(f'{role}=…' for role in missing)}"
         )
 

@@ -150,7 +150,7 @@ class Published(BaseModel):
         printed = {n.spread is not None for row in self.values.values() for n in row.values()}
         if self.spread in ("sd", "iqr") and self.runs is None:
             raise ValueError(
-                f"spread: {self.spread} describes one run; set runs for a standard error"
+                f"spread: {self.spread} describes a single run; a standard error requires the number of runs, set runs"
             )
         if printed == {True} and self.spread is None:
             raise ValueError(

@@ -31,7 +31,7 @@ def play_move(
     """Play one move, given the agent's action a [R].
 
     Each opponent chooses without observing a, and then updates its memory with its own
-    observation. ``cut`` means that the horizon ends the episode here. A third party's rate of tax
+    observation. ``cut`` means that the horizon ends the episode here. The tax rate of a third party
     is applied to all rewards.
     """
     players = game.opponents()

@@ -65,8 +65,8 @@ def tan(
     observe: Callable[[Tensor], Tensor],
     rate: float,
 ) -> ReleasedSequences:
-    """x at 2,001 times, with x_0 itself first; at a rate, the noise is one draw of t_1 for both
-    dimensions.
+    """x at 2,001 times, with x_0 itself first; with a positive rate, the noise of both
+    dimensions is one draw of t_1.
 
     States are the same at every rate."""
     random = np.random.RandomState(TAN_SEED)

@@ -94,7 +94,7 @@ def simulate_series(
     ahead = problem.future.shape[1]
     if ahead == 0:
         raise ConfigMismatchError(
-            f"dataset={problem.name}: has no future times for the ranks of forecasts"
+            f"dataset={problem.name}: calibration of forecasts requires times after the training times; set dataset.n_ahead"
         )
     structure = model.structure
     design = model.design(problem.series, ahead)
